@@ -1,0 +1,1 @@
+"""What npufuse knows, one file an operator. See docs/adding-an-operator.md."""
