@@ -1,0 +1,95 @@
+"""RMSNorm → torch_npu.npu_rms_norm.
+
+Formula and limits: op-plugin documentation of npu_rms_norm (y = x / sqrt(mean(x²) + epsilon) * gamma over the trailing
+dims that gamma has, computed in float32, cast to x's dtype at the end; x has 2 to 8 dims; gamma has x's dtype or float32).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from npufuse_tui.language import Text
+from npufuse_tui.model import Priority, Risk, Verdict
+from npufuse_tui.rules import MatchView, Parameter, Refusal, Rule, Scalar, Tensor, information, warning
+
+if TYPE_CHECKING:
+    import torch
+    import torch.nn.functional as F
+    import torch_npu
+
+rule = Rule(
+    id="rms_norm",
+    family="norm",
+    api="torch_npu.npu_rms_norm",
+    title=Text("RMSNorm", "RMSNorm"),
+    training=True,
+    dtypes=("float16", "bfloat16", "float32"),
+    since="2.1.0",
+    products=("A2", "A3", "inference", "training"),
+    docs="op-plugin: npu_rms_norm",
+    needs=((b"sqrt", b"** -0.5", b"**-0.5", b"** (-0.5)", b"**(-0.5)", b"norm("), (b"mean", b"sum(", b"norm(", b"normalize", b"rms_norm")),
+    priority=Priority.HIGH,
+    helpers={
+        "_ones_for": '''\
+@functools.lru_cache(maxsize=None)
+def _ones_for(size, dtype, device):
+    """The gamma of an RMSNorm that has none, made once."""
+    return torch.ones(size, dtype=dtype, device=device)
+'''
+    },
+)
+
+
+@rule.pattern("weight")
+def weight_last(x: Tensor, weight: Parameter, eps: Scalar):
+    return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps))
+
+
+@rule.pattern("one_plus_weight")
+def gemma(x: Tensor, weight: Parameter, eps: Scalar):
+    return (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)) * (1.0 + weight)
+
+
+@rule.pattern("no_weight", priority=Priority.MEDIUM)
+def plain(x: Tensor, eps: Scalar):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+
+
+_NEAR_EPSILON = Text(
+    "epsilon stands outside of the root, so the results differ where the norm is near epsilon",
+    "epsilon 在根号之外，范数接近 epsilon 时结果不同",
+)
+
+
+@rule.pattern("epsilon_outside", verdict=Verdict.CAUTION, reason=_NEAR_EPSILON)
+def epsilon_outside(x: Tensor, weight: Parameter, eps: Scalar):
+    return weight * (x / (torch.sqrt(x.pow(2).mean(-1, keepdim=True)) + eps))
+
+
+@rule.replacement
+def fused(x, weight, eps):
+    return torch_npu.npu_rms_norm(x, weight, epsilon=eps)[0]
+
+
+@rule.replacement(variants=("one_plus_weight",))
+def fused_one_plus(x, weight, eps):
+    return torch_npu.npu_rms_norm(x, 1.0 + weight, epsilon=eps)[0]
+
+
+@rule.replacement(variants=("no_weight",))
+def fused_without_weight(x, eps):
+    return torch_npu.npu_rms_norm(x, _ones_for(x.shape[-1], x.dtype, x.device), epsilon=eps)[0]
+
+
+@rule.replacement(variants=("epsilon_outside",))
+def fused_epsilon_squared(x, weight, eps):
+    return torch_npu.npu_rms_norm(x, weight, epsilon=eps * eps)[0]
+
+
+@rule.example(shapes=[(2, 8, 64), (3, 5, 128), (4, 32), (1, 1, 96)])
+def inputs(shape, dtype, parameter_dtype):
+    return {
+        "x": torch.randn(shape).to(dtype),
+        "weight": (torch.rand(shape[-1]) + 0.5).to(parameter_dtype),
+        "eps": 1e-6,
+    }
