@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from npufuse_tui.language import Text
-from npufuse_tui.model import Priority, Risk, Verdict
-from npufuse_tui.rules import MatchView, Parameter, Refusal, Rule, Scalar, Tensor, information, warning
+from npufuse_tui.model import Priority, Verdict
+from npufuse_tui.rules import Parameter, Rule, Scalar, Tensor
 
 if TYPE_CHECKING:
     import torch
-    import torch.nn.functional as F
     import torch_npu
 
 rule = Rule(
@@ -27,7 +26,10 @@ rule = Rule(
     since="2.1.0",
     products=("A2", "A3", "inference", "training"),
     docs="op-plugin: npu_rms_norm",
-    needs=((b"sqrt", b"** -0.5", b"**-0.5", b"** (-0.5)", b"**(-0.5)", b"norm("), (b"mean", b"sum(", b"norm(", b"normalize", b"rms_norm")),
+    needs=(
+        (b"sqrt", b"** -0.5", b"**-0.5", b"** (-0.5)", b"**(-0.5)", b"norm("),
+        (b"mean", b"sum(", b"norm(", b"normalize", b"rms_norm"),
+    ),
     priority=Priority.HIGH,
     helpers={
         "_ones_for": '''\

@@ -59,7 +59,13 @@ class MatchView(Protocol):
         """The operation that made the input: "parameter", "attribute", "call", "chunk", "transpose", "cat", "linear" …"""
 
     def constant(self, name: str) -> object:
-        """The literal that the input is, or None."""
+        """The literal that the input is (also one that the constructor gives to the attribute), or None."""
+
+    def same_source(self, one: str, other: str) -> bool:
+        """Whether two inputs are computed by one call each, from the same value: gate_proj(x) and up_proj(x)."""
+
+    def constructed(self, name: str) -> str | None:
+        """The expression that the constructor gives to the attribute that the input is, or None."""
 
     def uses(self, word: str) -> int | None:
         """The line of the function, its decorators or its class on which the identifier `word` stands, or None."""
@@ -123,10 +129,13 @@ class RiskCheck:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What a condition answers when the match must not be replaced, or not without a second look."""
+    """What a condition answers when the match must not be replaced, or not without a second look.
+
+    A `verdict` of None says that this is not a candidate at all: nothing is shown.
+    """
 
     reason: Text
-    verdict: Verdict = Verdict.REFUSED
+    verdict: Verdict | None = Verdict.REFUSED
     line: int | None = None
 
 
@@ -149,6 +158,9 @@ class Rule:
         output_dtype: the pattern parameter whose dtype the fused output has.
         fixed_cost: what the replacement adds (a concat, a mask), said in the estimate.
         launches, memory_passes: of the fused operator itself.
+        merge: neighbouring matches of one function are one block (a query and a key that rotate).
+        outputs: how many of the values that the block returns are compared; None: all.
+        helpers: functions that replacements call, put once into a file that needs them: name → source.
     """
 
     id: str
@@ -167,6 +179,8 @@ class Rule:
     launches: int = 1
     memory_passes: int = 2
     version: int = 1
+    merge: bool = False
+    outputs: int | None = None
     helpers: dict[str, str] = field(default_factory=dict)
     patterns: list[Pattern] = field(default_factory=list)
     replacements: list[Replacement] = field(default_factory=list)

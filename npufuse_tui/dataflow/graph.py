@@ -207,6 +207,10 @@ class Graph:
             return left
         if not left.is_constant and strip_casts(left) is strip_casts(right):
             return self._intern("square", (left,), ())
+        for gate, value in ((left, right), (right, left)):
+            plain = strip_casts(gate)
+            if plain.op == "sigmoid" and strip_casts(plain.args[0]) is strip_casts(value):
+                return self._intern("silu", (value,), ())
         # a sum of squares over a dim, divided by the size of that dim, is their mean
         for total, factor in ((left, right), (right, left)):
             plain = strip_casts(total)
@@ -226,10 +230,22 @@ def _only(dims: object) -> object:
 
 
 def strip_casts(node: Node) -> Node:
-    """The value beneath casts between floating types, copies and `contiguous`."""
-    while node.op in ("cast", "contiguous", "clone"):
-        node = node.args[0]
-    return node
+    """The value beneath casts between floating types, copies and `contiguous`, on every path the same."""
+    while True:
+        beneath = step_over(node)
+        if beneath is None:
+            return node
+        node = beneath
+
+
+def step_over(node: Node) -> Node | None:
+    """The value that this node passes on unchanged but for its dtype or its layout in memory; None when it computes."""
+    if node.op in ("cast", "contiguous", "clone"):
+        return node.args[0]
+    if node.op == "phi":
+        one, other = strip_casts(node.args[1]), strip_casts(node.args[2])
+        return one if one is other else None
+    return None
 
 
 def strip_upcasts(node: Node) -> Node:
@@ -239,24 +255,8 @@ def strip_upcasts(node: Node) -> Node:
     return node
 
 
-ELEMENTWISE = frozenset(
-    {"cast", "contiguous", "clone", "square", "pow", "mul", "add", "sqrt", "rsqrt", "abs", "silu", "sigmoid"}
-)
-
-
 def same_shape(one: Node, other: Node) -> bool:
-    """Whether two values have one shape, for all that the graph shows: one is the other through elementwise steps."""
-    seen = set()
-    for start, goal in ((one, other), (other, one)):
-        node = start
-        while True:
-            seen.add(node.id)
-            if node is goal:
-                return True
-            if node.op in ("cast", "contiguous", "clone", "square", "pow", "sqrt", "rsqrt", "abs") and node.args:
-                node = node.args[0]
-            else:
-                break
+    """Whether two values have one shape, for all that the graph shows: equal beneath elementwise steps."""
     return strip_elementwise(one) is strip_elementwise(other)
 
 

@@ -13,11 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npufuse_tui.dataflow.calls import UNKNOWN
-from npufuse_tui.dataflow.graph import COMMUTATIVE, Node, strip_casts
+from npufuse_tui.dataflow.graph import COMMUTATIVE, Node, step_over, strip_casts
 from npufuse_tui.dataflow.lower import FunctionGraph
 from npufuse_tui.dataflow.pattern import CompiledPattern
-
-STEPPED_OVER = ("cast", "contiguous", "clone")
 
 MOST_CUTS = 24
 
@@ -108,17 +106,9 @@ def unify(pattern: Node, subject: Node, bound: Bound) -> Iterator[Bound]:
         if _equal_constants(pattern, subject):
             yield bound
         return
-    stepped: list[Node] = []
-    while subject.op in STEPPED_OVER:
-        stepped.append(subject)
-        subject = subject.args[0]
-    if stepped:
-        bound = bound.with_inside(*stepped)
-    if subject.op == "phi" and pattern.op != "phi":
-        arms = {strip_casts(arm) for arm in subject.args[1:]}
-        if len(arms) == 1:
-            yield from unify(pattern, arms.pop(), bound.with_inside(subject, *subject.args[1:]))
-        return
+    stepped = _steps(subject)
+    if stepped and pattern.op != "phi":
+        bound, subject = bound.with_inside(*stepped), strip_casts(subject)
     if subject.op == "activation" and pattern.op in ("silu", "gelu"):
         inner = Bound(
             bound.values, bound.inside | {subject}, (*bound.activations, (subject.args[1], pattern.op, pattern.attrs))
@@ -158,10 +148,13 @@ def _wildcard(pattern: Node, subject: Node, bound: Bound) -> Iterator[Bound]:
 
 
 def _steps(subject: Node) -> list[Node]:
+    """The casts, copies and choices between casts that lie over a value."""
     steps: list[Node] = []
-    while subject.op in STEPPED_OVER:
+    while (beneath := step_over(subject)) is not None:
         steps.append(subject)
-        subject = subject.args[0]
+        if subject.op == "phi":
+            steps.extend(step for arm in subject.args[1:] for step in _steps(arm))
+        subject = beneath
     return steps
 
 
@@ -253,13 +246,8 @@ def _cuts(subject: Node, count: int) -> Iterator[tuple[list[Node], list[Node]]]:
     if count == 1:
         yield [subject], []
         return
-    passed: list[Node] = []
-    plain = subject
-    while plain.op in STEPPED_OVER:
-        passed.append(plain)
-        plain = plain.args[0]
-    if plain.op == "square" and subject.op != plain.op:
-        return
+    passed = _steps(subject)
+    plain = strip_casts(subject)
     if plain.op not in COMMUTATIVE:
         return
     passed.append(plain)

@@ -1,0 +1,84 @@
+"""The cast behind a fused call that gives its output the dtype of the original's, for every dtype of the inputs."""
+
+from __future__ import annotations
+
+from npufuse_tui.dataflow.dtypes import WEAK, DtypeOf, combinations, promoted
+from npufuse_tui.dataflow.graph import Node
+from npufuse_tui.dataflow.match import Match
+from npufuse_tui.language import Text
+from npufuse_tui.rewrite.region import CannotRewrite
+from npufuse_tui.rewrite.render import Place, render
+
+Table = list[tuple[dict[str, str], str | None]]
+
+
+def output_cast(match: Match, root: Node, passed: dict[str, Node], inputs: dict[str, str], place: Place) -> str:
+    """ "" or ".to(…)": the cast that makes the dtypes equal. Raises CannotRewrite when none is found.
+
+    `passed` are the nodes that the fused call is given, `inputs` the code that they are.
+    """
+    primary = match.pattern.rule.output_dtype
+    table = output_table(match, root, passed)
+    if all(out is None for _, out in table):
+        return _same_cast(root, place)
+    if any(out is None for _, out in table):
+        raise CannotRewrite(
+            Text(
+                "the dtype of the result depends on something that cannot be read from the code",
+                "结果的 dtype 取决于无法从代码中读出的条件",
+            )
+        )
+    if all(out == dtypes[primary] for dtypes, out in table):
+        return ""
+    others = [name for name in _tensors(match, passed) if name != primary]
+    for name in others:
+        if all(out == dtypes[name] for dtypes, out in table):
+            return f".to({inputs[name]}.dtype)"
+    for literal in ("float32", "bfloat16", "float16", "float64"):
+        if all(out == literal for _, out in table):
+            return ".float()" if literal == "float32" else f".to(torch.{literal})"
+    for name in others:
+        if all(out == promoted(dtypes[primary], dtypes[name]) for dtypes, out in table):
+            return f".to(torch.promote_types({inputs[primary]}.dtype, {inputs[name]}.dtype))"
+    raise CannotRewrite(
+        Text(
+            "the original's output dtype changes with its inputs in a way that the fused call cannot follow",
+            "原代码输出的 dtype 随输入变化，融合算子无法保持一致",
+        )
+    )
+
+
+def output_table(match: Match, root: Node, passed: dict[str, Node]) -> Table:
+    """The dtype of the original's output for every combination of input dtypes; None where it cannot be told."""
+    tensors = _tensors(match, passed)
+    table: Table = []
+    for chosen in combinations(tensors):
+        known = {passed[name].id: dtype for name, dtype in chosen.items()}
+        known.update(
+            {passed[name].id: WEAK for name, kind in match.pattern.kinds.items() if kind in ("scalar", "flag")}
+        )
+        table.append((chosen, DtypeOf(known)(root)))
+    return table
+
+
+def _tensors(match: Match, passed: dict[str, Node]) -> dict[str, str]:
+    """Tensor inputs, and whether their dtype is free of the primary's."""
+    found: dict[str, str] = {}
+    for name, kind in match.pattern.kinds.items():
+        if kind in ("tensor", "parameter"):
+            found[name] = "parameter" if kind == "parameter" else "same"
+    return found
+
+
+def _same_cast(root: Node, place: Place) -> str:
+    """The cast that the original itself ends with, when its target can be said."""
+    if root.op == "cast" and len(root.args) == 2:
+        target = render(root.args[1], place)
+        if target is not None:
+            return f".to({target})"
+    raise CannotRewrite(
+        Text(
+            "the dtype of the result cannot be read from the code",
+            "无法从代码中读出结果的 dtype",
+        )
+    )

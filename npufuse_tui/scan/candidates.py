@@ -1,0 +1,286 @@
+"""Matches of a function → candidates: verdict, edit, risks, estimate and the plan of the proof."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from npufuse_tui.dataflow.graph import Node
+from npufuse_tui.dataflow.match import Match
+from npufuse_tui.language import Text
+from npufuse_tui.model import (
+    Binding,
+    Candidate,
+    Edit,
+    Estimate,
+    Gate,
+    Prelude,
+    Priority,
+    ProofPlan,
+    Risk,
+    Severity,
+    Verdict,
+)
+from npufuse_tui.rewrite.compose import compose
+from npufuse_tui.rewrite.diff import unified
+from npufuse_tui.rewrite.edit import Guarded, edit_of, file_edit, guarded_block
+from npufuse_tui.rewrite.fallback import tokens
+from npufuse_tui.rewrite.fused_branch import FusedBranch, build
+from npufuse_tui.rewrite.gate import environment_gate, environment_preludes, imported
+from npufuse_tui.rewrite.region import CannotRewrite, Region, find_region
+from npufuse_tui.rewrite.text import SourceText
+from npufuse_tui.rules import Rule
+from npufuse_tui.scan.chain import chain, estimate
+from npufuse_tui.scan.plan_proof import plan
+from npufuse_tui.scan.select import outermost
+from npufuse_tui.scan.view import View
+
+FITS = {
+    Verdict.RECOMMENDED: Text("the code computes what {api} computes", "该代码与 {api} 的计算一致"),
+    Verdict.CAUTION: Text("replaceable, with a second look", "可以替换，但需要再确认"),
+    Verdict.REFUSED: Text("not to be replaced", "不可替换"),
+}
+
+ORDER = (Verdict.RECOMMENDED, Verdict.CAUTION, Verdict.REFUSED)
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """One block of a function: the matches that one edit replaces together."""
+
+    matches: list[Match]
+    region: Region | None
+    refusal: Text | None
+
+
+def blocks(rule: Rule, matches: Sequence[Match], text: SourceText) -> list[Block]:
+    """Matches of one rule in one function, put together where they must be (they overlap) or should be (`rule.merge`)."""
+    found: list[Block] = []
+    for match in matches:
+        try:
+            region = find_region(match.function, text, outermost(match), match.inside)
+        except CannotRewrite as reason:
+            found.append(Block([match], None, reason.text))
+            continue
+        found.append(Block([match], region, None))
+    found.sort(key=lambda one: one.region.start_line if one.region else 0)
+    merged: list[Block] = []
+    for block in found:
+        last = merged[-1] if merged else None
+        if last is not None and last.region is not None and block.region is not None and _together(rule, last, block):
+            last.matches.extend(block.matches)
+            last.region.last = max(last.region.last, block.region.last)
+            last.region.first = min(last.region.first, block.region.first)
+            last.region.roots.extend(block.region.roots)
+        else:
+            merged.append(block)
+    return merged
+
+
+def _together(rule: Rule, one: Block, other: Block) -> bool:
+    assert one.region is not None and other.region is not None
+    if one.region.suite is not other.region.suite:
+        return False
+    gap = other.region.first - one.region.last
+    return gap <= 0 or (rule.merge and gap <= 1)
+
+
+def candidate(rule: Rule, block: Block, text: SourceText, occurrence: int) -> Candidate | None:
+    """The candidate of a block, or None when a condition of the rule says that it is none."""
+    match = block.matches[0]
+    verdict, reason = match.pattern.pattern.verdict, match.pattern.pattern.reason
+    inputs = {name: _code(match, name, text) for name in match.values}
+    view = View(match, inputs)
+    for variants, condition in rule.conditions:
+        if variants and match.variant not in variants:
+            continue
+        refusal = condition(view)
+        if refusal is None:
+            continue
+        if refusal.verdict is None:
+            return None
+        if ORDER.index(refusal.verdict) > ORDER.index(verdict):
+            verdict, reason = refusal.verdict, refusal.reason
+    if block.refusal is not None:
+        verdict, reason = Verdict.REFUSED, block.refusal
+    edited = None
+    if verdict is not Verdict.REFUSED and block.region is not None:
+        try:
+            edited = _edited(rule, block, text)
+        except CannotRewrite as refusal:
+            verdict, reason = Verdict.REFUSED, refusal.text
+    risks = tuple(risk for check in rule.risks if (risk := check.function(view)) is not None)
+    if verdict is Verdict.RECOMMENDED and any(risk.severity is Severity.DANGER for risk in risks):
+        worst = next(risk for risk in risks if risk.severity is Severity.DANGER)
+        verdict, reason = Verdict.CAUTION, worst.message
+    return _described(rule, block, text, verdict, reason, risks, edited, inputs, occurrence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Edited:
+    edit: Edit
+    diff: str
+    guarded: Guarded
+    branch: FusedBranch
+    gate: Gate
+    proof: ProofPlan
+
+
+def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
+    region = block.region
+    assert region is not None
+    function = block.matches[0].function
+    module = function.module
+    branch = build(function, text, region, block.matches)
+    gate = environment_gate(rule)
+    guarded = guarded_block(region, branch, gate, _activation_conditions(block.matches, branch))
+    preludes = [*environment_preludes(rule, module), *_needed_preludes(rule, guarded, module)]
+    change = file_edit(module.file, text.data, guarded, preludes)
+    after = compose(text.data, [change])
+    try:
+        compile(after, module.file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise CannotRewrite(
+            Text("the edit would not compile: {why}", "修改后无法编译：{why}").format(why=error)
+        ) from error
+    return _Edited(
+        edit_of([change]),
+        unified(module.file, text.data, after),
+        guarded,
+        branch,
+        gate,
+        plan(rule, region, branch, guarded),
+    )
+
+
+def _activation_conditions(matches: Sequence[Match], branch: FusedBranch) -> list[str]:
+    """What must hold of activations that are looked up at run time."""
+    from npufuse_tui.rewrite.render import render
+
+    conditions: dict[str, None] = {}
+    for match in matches:
+        for node, op, attrs in match.activations:
+            code = render(node, branch.entry)
+            if code is None:
+                raise CannotRewrite(Text("the activation has no name here", "此处无法引用激活函数"))
+            if op == "silu":
+                conditions[f"isinstance({code}, torch.nn.SiLU)"] = None
+            else:
+                approximate = attrs[0] if attrs else "none"
+                conditions[f'getattr({code}, "approximate", None) == "{approximate}"'] = None
+    return list(conditions)
+
+
+def _needed_preludes(rule: Rule, guarded: Guarded, module: object) -> list[Prelude]:
+    """Helpers that the fused branch calls, and imports that the new code needs."""
+    from npufuse_tui.dataflow.source import SourceModule
+
+    assert isinstance(module, SourceModule)
+    code = guarded.guard + "\n" + guarded.replacement
+    preludes: list[Prelude] = []
+    for name, source in rule.helpers.items():
+        if re.search(rf"\b{name}\b", guarded.replacement):
+            preludes.append(Prelude(f"helper:{name}", source.rstrip("\n"), 40))
+            code += "\n" + source
+    for name in ("functools", "torch", "math"):
+        if re.search(rf"(?<![\w.]){name}\.", code):
+            preludes.extend(imported(module, name))
+    return preludes
+
+
+def _code(match: Match, name: str, text: SourceText) -> str:
+    node = match.values[name]
+    for site in node.sites:
+        if site.depth == 0:
+            return text.of(site.expression)
+    return str(node.attrs[0]) if node.attrs and node.op == "parameter" else repr(node)
+
+
+def _described(
+    rule: Rule,
+    block: Block,
+    text: SourceText,
+    verdict: Verdict,
+    reason: Text | None,
+    risks: tuple[Risk, ...],
+    edited: _Edited | None,
+    inputs: dict[str, str],
+    occurrence: int,
+) -> Candidate:
+    match = block.matches[0]
+    function = match.function
+    steps = tuple(step for one in block.matches for step in chain(one))
+    if block.region is not None:
+        start, end = block.region.start_line, block.region.end_line
+        code = _region_text(block.region)
+    else:
+        start, end, code = _span_of(block.matches)
+        code = text.between(text.line_start(start), text.line_start(end + 1))
+    added = edited.guarded.replacement.count("torch.cat(") if edited else 0
+    counted: Estimate = estimate(match, steps, added, 2 * added)
+    if len(block.matches) > 1:
+        counted = replace(
+            counted,
+            launches_after=counted.launches_after * len(block.matches),
+            memory_passes_after=counted.memory_passes_after * len(block.matches),
+        )
+    normal = " ".join(tokens(code))
+    replacement = edited.guarded.replacement if edited else None
+    file = function.module.file
+    priority = match.pattern.pattern.priority or rule.priority
+    bindings = tuple(
+        Binding(
+            name,
+            (edited.branch.calls[0].inputs.get(name) if edited else None) or inputs[name],
+            match.pattern.kinds[name],
+            _line(match.values[name]),
+        )
+        for name in match.values
+    )
+    return Candidate(
+        id=_short_hash(rule.id, file, function.scope.qualname, normal, str(occurrence)),
+        rule=rule.id,
+        variant=match.variant,
+        api=rule.api,
+        file=file,
+        qualname=function.scope.qualname,
+        start_line=start,
+        end_line=end,
+        group=_short_hash(rule.id, match.variant, normal, replacement or ""),
+        verdict=verdict,
+        priority=Priority.LOW if verdict is Verdict.REFUSED else priority,
+        reason=reason or FITS[verdict].format(api=rule.api),
+        original=code,
+        replacement=replacement,
+        edit=edited.edit if edited else None,
+        diff=edited.diff if edited else None,
+        risks=risks,
+        gate=edited.gate if edited else None,
+        gates=(edited.gate,) if edited else (),
+        chain=steps,
+        estimate=counted,
+        bindings=bindings,
+        proof=edited.proof if edited else None,
+    )
+
+
+def _region_text(region: Region) -> str:
+    text = region.layout.text
+    return text.between(text.line_start(region.start_line), text.end(region.statements[-1]))
+
+
+def _span_of(matches: Sequence[Match]) -> tuple[int, int, str]:
+    sites = [site for match in matches for node in (match.root, *match.inside) for site in node.sites[-1:]]
+    lines = [site.statement.lineno for site in sites]
+    ends = [site.statement.end_lineno or site.statement.lineno for site in sites]
+    return min(lines), max(ends), ""
+
+
+def _line(node: Node) -> int | None:
+    return node.sites[0].expression.lineno if node.sites else None
+
+
+def _short_hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:8]

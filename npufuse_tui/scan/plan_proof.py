@@ -1,0 +1,316 @@
+"""A region and its fused branch → the plan of the executable proof.
+
+The region becomes the body of a function of its free names; so does the fused branch. Names that the pattern binds get
+the inputs of the rule's example; objects are stubs that hold the bound attributes; helpers are cut verbatim out of the
+user's files.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import textwrap
+from collections.abc import Iterable
+
+from npufuse_tui.dataflow.source import FunctionNode, SourceModule
+from npufuse_tui.language import Text
+from npufuse_tui.model import ProofPlan
+from npufuse_tui.rewrite.edit import Guarded
+from npufuse_tui.rewrite.fused_branch import FusedBranch
+from npufuse_tui.rewrite.region import Region
+from npufuse_tui.rules import Rule
+
+PROVIDED = frozenset(
+    {"torch", "nn", "F", "math", "functools", "torch_npu", "np", "numpy", "einops", "rearrange", "repeat"}
+)
+
+
+class _NotPlanned(Exception):
+    def __init__(self, text: Text) -> None:
+        super().__init__(text.en)
+        self.text = text
+
+
+def plan(rule: Rule, region: Region, branch: FusedBranch, guarded: Guarded) -> ProofPlan:
+    """The plan; when none can be made, its `not_run` says why."""
+    variant = branch.calls[0].match.variant
+    try:
+        return _Planner(rule, region, branch, guarded).plan()
+    except _NotPlanned as reason:
+        return ProofPlan(rule.id, variant, "", "", "", (), (), 0, reason.text)
+
+
+class _Planner:
+    def __init__(self, rule: Rule, region: Region, branch: FusedBranch, guarded: Guarded) -> None:
+        self.rule = rule
+        self.region = region
+        self.branch = branch
+        self.guarded = guarded
+        self.function = branch.calls[0].match.function
+        self.module = self.function.module
+        self.setup: dict[str, str] = {}
+        self.stubs: dict[str, dict[str, object]] = {}
+        self.values: dict[str, str] = {}
+
+    def plan(self) -> ProofPlan:
+        ending, outputs = self._ending()
+        original = textwrap.dedent(self.guarded.original)
+        fused = self.guarded.replacement
+        entry = self.branch.entry.names
+        used = _free_names(original) | _free_names(fused)
+        parameters = sorted(name for name in used if name in entry)
+        for call in self.branch.calls:
+            for name, code in call.inputs.items():
+                self._give(code, name)
+            for node, op, attrs in call.match.activations:
+                self._give_activation(node.op == "attribute" and _path_of(node), op, attrs)
+        self._helpers(used - set(entry), original + "\n" + fused)
+        self._methods(original)
+        values = tuple(self._value(name) for name in parameters)
+        signature = ", ".join(_renamed(name) for name in parameters)
+        return ProofPlan(
+            self.rule.id,
+            self.branch.calls[0].match.variant,
+            _function("original", signature, original, ending),
+            _function("fused", signature, fused, ending),
+            "\n\n".join(self.setup.values()),
+            tuple(parameters),
+            values,
+            outputs if self.rule.outputs is None else min(self.rule.outputs, outputs),
+        )
+
+    def _ending(self) -> tuple[str, int]:
+        last = self.region.statements[-1]
+        if isinstance(last, ast.Return):
+            count = len(last.value.elts) if isinstance(last.value, ast.Tuple) else 1
+            return "", count
+        if any(isinstance(node, ast.Return) for one in self.region.statements for node in ast.walk(one)):
+            raise _NotPlanned(Text("the region returns from inside", "区域内部存在提前返回"))
+        names = self.branch.names_after
+        if not names:
+            stored = [one for one in self.region.statements if isinstance(one, ast.Expr)]
+            raise _NotPlanned(
+                Text("the result goes into a call or an attribute", "结果写入调用或属性")
+                if stored
+                else Text("the region gives its result to no name", "区域没有把结果赋给任何名称")
+            )
+        return f"return ({', '.join(names)},)" if len(names) > 1 else f"return {names[0]}", len(names)
+
+    def _give(self, code: str, value: str) -> None:
+        """Let the code of a binding evaluate to an input of the example."""
+        try:
+            expression = ast.parse(code, mode="eval").body
+        except SyntaxError:
+            return
+        self._assign(expression, value)
+
+    def _assign(self, expression: ast.expr, value: str) -> None:
+        match expression:
+            case ast.Name(id=name):
+                self.values.setdefault(name, value)
+            case ast.Attribute():
+                path = _dotted(expression)
+                if path is not None and path[-1] not in ("shape", "dtype"):
+                    self._put(path, value)
+            case ast.Call(func=ast.Attribute(value=inner, attr="contiguous" | "float" | "clone")):
+                self._assign(inner, value)
+            case ast.Call(func=ast.Attribute(value=inner, attr="to" | "type_as")):
+                self._assign(inner, value)
+            case ast.Call(func=ast.Attribute(value=inner, attr="transpose"), args=[one, other]):
+                self._assign(inner, f"{value}.transpose({ast.unparse(one)}, {ast.unparse(other)})")
+            case ast.Call(func=ast.Attribute(value=inner, attr="unsqueeze"), args=[dim]):
+                self._assign(inner, f"{value}.squeeze({ast.unparse(dim)})")
+            case ast.Call(func=function):
+                path = _dotted(function)
+                if path is not None and path[0] not in PROVIDED:
+                    if len(path) == 1:
+                        self.values.setdefault(path[0], f"Returns({value})")
+                    else:
+                        self._put(path, f"Returns({value})")
+
+    def _put(self, path: tuple[str, ...], value: str) -> None:
+        holder = self.stubs.setdefault(path[0], {})
+        for name in path[1:-1]:
+            inner = holder.setdefault(name, {})
+            if not isinstance(inner, dict):
+                return
+            holder = inner
+        holder.setdefault(path[-1], value)
+
+    def _give_activation(self, path: object, op: str, attrs: tuple[object, ...]) -> None:
+        code = {"silu": "nn.SiLU()", "gelu": f"nn.GELU(approximate={attrs[0] if attrs else 'none'!r})"}[op]
+        if isinstance(path, tuple):
+            if len(path) == 1:
+                self.values.setdefault(path[0], code)
+            else:
+                self._put(path, code)
+
+    def _value(self, name: str) -> str:
+        if name in self.stubs:
+            return _stub(self.stubs[name])
+        if name in self.values:
+            return self.values[name]
+        default = _default_of(name, self.function.scope.node)
+        if default is not None:
+            return default
+        if name in ("self", "module", "config", "cls"):
+            return "Stub()"
+        node = self.branch.entry.names[name]
+        if node.op in ("size", "floordiv", "builtin"):
+            return "2"
+        return self.rule.output_dtype if self.rule.output_dtype in self.branch.calls[0].inputs else "None"
+
+    def _helpers(self, names: Iterable[str], code: str) -> None:
+        """Cut what the code calls, and what that calls, out of the files."""
+        todo = [(self.module, name) for name in sorted(names)]
+        seen: set[str] = set()
+        while todo:
+            module, name = todo.pop(0)
+            if name in seen or name in PROVIDED or hasattr(builtins, name):
+                continue
+            seen.add(name)
+            if name in self.rule.helpers:
+                self.setup[name] = self.rule.helpers[name]
+                continue
+            found = module.find_function(name)
+            if found is not None:
+                home, node = found
+                source = function_source(home, node)
+                self.setup[name] = source
+                todo.extend((home, inner) for inner in sorted(_free_names(source)))
+            elif name in module.constants and _is_plain(module.constants[name]):
+                self.setup[name] = f"{name} = {ast.unparse(module.constants[name])}"
+                todo.extend((module, inner) for inner in sorted(_free_names(ast.unparse(module.constants[name]))))
+            elif module.imports.get(name, "").startswith(("torch", "math", "functools", "numpy", "einops", "typing")):
+                dotted = module.imports[name]
+                if dotted != name:
+                    home_name, _, last = dotted.rpartition(".")
+                    self.setup[name] = (
+                        f"from {home_name} import {last} as {name}" if home_name else f"import {dotted} as {name}"
+                    )
+
+    def _methods(self, code: str) -> None:
+        owner = self.function.scope.owner
+        if owner is None:
+            return
+        todo, seen = _self_calls(code), set()
+        while todo:
+            name = todo.pop()
+            found = owner.method(name)
+            if name in seen or found is None:
+                continue
+            seen.add(name)
+            definer, node = found
+            static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in node.decorator_list)
+            source = function_source(definer.module, node).replace(f"def {name}(", f"def _method_{name}(", 1)
+            self.setup[f"_method_{name}"] = source
+            stub = self.stubs.setdefault("self", {})
+            if static:
+                stub.setdefault(name, f"_method_{name}")
+            else:
+                methods = stub.setdefault("_methods", {})
+                assert isinstance(methods, dict)
+                methods[name] = f"_method_{name}"
+            self._helpers(_free_names(source), source)
+            todo |= _self_calls(source)
+
+
+def _path_of(node: object) -> tuple[str, ...] | None:
+    from npufuse_tui.dataflow.graph import Node
+
+    assert isinstance(node, Node)
+    parts: list[str] = []
+    while node.op == "attribute":
+        parts.append(str(node.attrs[0]))
+        node = node.args[0]
+    if node.op == "parameter":
+        parts.append(str(node.attrs[0]))
+        return tuple(reversed(parts))
+    return None
+
+
+def _stub(attributes: dict[str, object]) -> str:
+    parts = []
+    for name, value in attributes.items():
+        if name == "_methods" and isinstance(value, dict):
+            inside = ", ".join(f"{method!r}: {code}" for method, code in value.items())
+            parts.append(f"_methods={{{inside}}}")
+        elif isinstance(value, dict):
+            parts.append(f"{name}={_stub(value)}")
+        else:
+            parts.append(f"{name}={value}")
+    return f"Stub({', '.join(parts)})"
+
+
+def _function(name: str, signature: str, body: str, ending: str) -> str:
+    lines = [*body.split("\n"), *([ending] if ending else [])]
+    inside = _string_lines(body)
+    indented = [line if number in inside or not line.strip() else f"    {line}" for number, line in enumerate(lines, 1)]
+    return f"def {name}({signature}):\n" + "\n".join(indented) + "\n"
+
+
+def _string_lines(code: str) -> frozenset[int]:
+    from npufuse_tui.rewrite.text import SourceText
+
+    return SourceText(code.encode()).string_lines
+
+
+def _renamed(name: str) -> str:
+    return name
+
+
+def _dotted(expression: ast.expr) -> tuple[str, ...] | None:
+    parts: list[str] = []
+    while isinstance(expression, ast.Attribute):
+        parts.append(expression.attr)
+        expression = expression.value
+    if isinstance(expression, ast.Name):
+        return (expression.id, *reversed(parts))
+    return None
+
+
+def _free_names(code: str) -> set[str]:
+    """Names that are read in the code before it could have bound them all: a superset of the free ones."""
+    try:
+        tree = ast.parse(textwrap.dedent(code))
+    except SyntaxError:
+        return set()
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def _self_calls(code: str) -> set[str]:
+    return {
+        node.func.attr
+        for node in ast.walk(ast.parse(textwrap.dedent(code)))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in ("self", "cls")
+    }
+
+
+def _default_of(name: str, function: FunctionNode) -> str | None:
+    arguments = function.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    pairs = list(zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True))
+    pairs += [
+        (one, value)
+        for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if value is not None
+    ]
+    for argument, value in pairs:
+        if argument.arg == name and isinstance(value, (ast.Constant, ast.UnaryOp)):
+            return ast.unparse(value)
+    return None
+
+
+def _is_plain(expression: ast.expr) -> bool:
+    return not any(isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom)) for node in ast.walk(expression))
+
+
+def function_source(module: SourceModule, node: FunctionNode) -> str:
+    """The function verbatim, without its decorators and not indented."""
+    from npufuse_tui.rewrite.text import SourceText
+
+    text = SourceText(module.source)
+    return textwrap.dedent(text.between(text.line_start(node.lineno), text.end(node)))
