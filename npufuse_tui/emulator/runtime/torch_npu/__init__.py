@@ -18,7 +18,18 @@ _torch.utils.rename_privateuse1_backend("npu")  # from here on torch parses "npu
 from . import record as _record  # noqa: E402
 from . import registry as _registry  # noqa: E402
 from . import settings as _settings  # noqa: E402
-from .kernels import activation, norm  # noqa: E402, F401
+from .kernels import (  # noqa: E402
+    activation,  # noqa: F401
+    fusion_attention,  # noqa: F401
+    group_norm,  # noqa: F401
+    grouped,  # noqa: F401
+    infer_attention,  # noqa: F401
+    layout,  # noqa: F401
+    moe,  # noqa: F401
+    norm,  # noqa: F401
+    rotary,  # noqa: F401
+    softmax,  # noqa: F401
+)
 from .settings import EmulatorWarning, NotEmulated  # noqa: E402, F401
 
 __version__ = _settings.version() + _settings.SUFFIX

@@ -57,6 +57,11 @@ def limit(operator: str, en: str, zh: str) -> None:
     warnings.warn(sentence, EmulatorWarning, stacklevel=3)
 
 
+def caution(operator: str, en: str, zh: str) -> None:
+    """Something that the NPU takes and that may go wrong there: a warning, strict or not."""
+    warnings.warn(say(f"{operator}: {en}", f"{operator}：{zh}"), EmulatorWarning, stacklevel=3)
+
+
 @lru_cache(maxsize=1)
 def version() -> str:
     """The version of torch_npu that is emulated: as asked, else the one that is installed beside, else the newest."""
