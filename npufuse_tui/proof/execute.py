@@ -50,9 +50,15 @@ def prepare_rule(rule: Rule, extra: Iterable[str] = ()) -> dict[str, Any]:
     for name, value in namespace.fresh().items():
         if name not in ("__name__", "__builtins__"):
             module.setdefault(name, value)
+    module.setdefault("contiguous", _contiguous)
     for text in (*rule.helpers.values(), *extra):
         namespace.run_source(text, module, "helper")
     return module
+
+
+def _contiguous(tensor: Any) -> Any:
+    """What `contiguous(x)` of a replacement stands for; the rewriter writes it only where it may be needed."""
+    return tensor.contiguous()
 
 
 def execute(plan: Mapping[str, Any], rule: Rule, options: Mapping[str, Any]) -> Outcome:
