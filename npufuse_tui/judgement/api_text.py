@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from npufuse_tui.judgement.api import ApiFacts, Hit
 from npufuse_tui.judgement.api_registry import Gradient
-from npufuse_tui.judgement.cells import pad, shorten, width
+from npufuse_tui.judgement.cells import pad, shorten, width, wrap
 from npufuse_tui.language import Text
 
 _GRADIENT = {
@@ -61,13 +61,13 @@ def show(facts: ApiFacts, columns: int = 100, full: bool = False) -> str:
         lines.append(_row(Text("rules", "规则"), ", ".join(facts.rules)))
     if facts.limits:
         lines += ["", str(Text("Limits [{0}]", "限制 [{0}]").format(facts.limits_from))]
-        lines += [f"  - {one}" for one in facts.limits]
+        lines += [line for one in facts.limits for line in wrap(str(one), columns, "  - ", "    ")]
     if facts.disagreements:
         lines += [
             "",
             str(Text("Documentation and schema disagree (the schema decides)", "文档与接口不一致（以接口为准）")),
         ]
-        lines += [f"  ! {one}" for one in facts.disagreements]
+        lines += [line for one in facts.disagreements for line in wrap(str(one), columns, "  ! ", "    ")]
     lines += _documentation(facts, full)
     return "\n".join(lines) + "\n"
 

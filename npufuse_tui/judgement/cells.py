@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 
 
@@ -30,6 +31,33 @@ def shorten(text: str, cells: int) -> str:
             break
         kept += one
     return kept + "..."
+
+
+def wrap(text: str, columns: int, first: str = "", rest: str = "") -> list[str]:
+    """`text` as lines of at most `columns` cells, `first` before the first and `rest` before the others."""
+    if width(text) == len(text):
+        wrapped = textwrap.wrap(text, columns, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+        return wrapped or [first.rstrip()]
+    lines, current, words = [], first, _words(text)
+    for word in words:
+        if width(current) + width(word.rstrip()) > columns and current not in (first, rest):
+            lines.append(current.rstrip())
+            current, word = rest, word.lstrip()
+        current += word
+    return [*lines, current.rstrip()]
+
+
+def _words(text: str) -> list[str]:
+    """Where a line may break: after a space, and before and after every Chinese character; never before punctuation."""
+    words: list[str] = []
+    for one in text:
+        wide = width(one) == 2
+        joins = words and not words[-1].endswith(" ") and not wide and width(words[-1][-1]) == 1
+        if words and (joins or one == " " or one in "，。；：、！？）》”]).,;:"):
+            words[-1] += one
+        else:
+            words.append(one)
+    return words
 
 
 def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset(), gap: int = 2) -> list[str]:
