@@ -37,10 +37,11 @@ backend = "emulated"
 
 _operators = _registry.register()
 
-from . import npu  # noqa: E402
-from .devices import install as _install  # noqa: E402
+from . import devices as _devices  # noqa: E402
+from . import npu, optim, process_groups, profiler  # noqa: E402, F401
 
-_install(npu)
+_devices.install(npu)
+process_groups.install()
 for _name in _operators:
     if not hasattr(_torch.ops.npu, _name.split(".")[0]):
         raise RuntimeError(f"operator {_name} was not registered")

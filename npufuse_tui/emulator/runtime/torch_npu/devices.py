@@ -12,6 +12,7 @@ There is one memory here: `.npu()` and `.to("npu")` give the tensor itself, not 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,10 @@ import torch
 from . import current
 
 _CPU = torch.device("cpu")
+# torch's own code sees the device that there is, and takes the CPU's way, bit for bit; but for these parts of it, which
+# compare a tensor's device with one that the script has named.
+_DECEIVED = ("torch.nn.parallel", "torch.distributed", "torch.amp.autocast_mode", "torch._tensor_str")
+_kept: list[Any] = []  # what torch's C side refers to
 _mapped_types = {"npu"}  # `torch_npu.contrib.transfer_to_npu` adds "cuda"
 
 _FACTORIES = [
@@ -73,6 +78,11 @@ _FACTORIES = [
 _NEW = ["new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"]
 
 
+def answer_for(device_type: str) -> None:
+    """Take another type of device for the NPU from now on."""
+    _mapped_types.add(device_type)
+
+
 def is_npu_device(device: object) -> bool:
     """Whether this names the NPU: "npu", "npu:0", torch.device("npu"), or a number, as torch counts accelerators."""
     if isinstance(device, torch.device):
@@ -98,12 +108,38 @@ def install(npu: ModuleType) -> None:
     for name in _NEW:
         original = getattr(torch.Tensor, name)
         setattr(torch.Tensor, name, _with_device_keyword(original))
+    _backend()
     _tensor_methods()
     _module_methods()
     _contexts()
     _generators()
     _loading()
     _accelerator(npu)
+
+
+def _backend() -> None:
+    """Tell torch's C side that the backend is there, where torch can be told from Python: its compiler asks."""
+    parts: Any = getattr(torch._C, "_acc", None)
+    if parts is None or not hasattr(parts, "register_python_privateuseone_hook"):
+        return
+
+    class Hook(parts.PrivateUse1Hooks):  # type: ignore[misc]
+        def is_available(self) -> bool:
+            return True
+
+        def is_built(self) -> bool:
+            return True
+
+        def has_primary_context(self, index: int) -> bool:
+            return True
+
+    class Guard(parts.DeviceGuard):  # type: ignore[misc]
+        def type_(self) -> Any:
+            return torch._C._autograd.DeviceType.PrivateUse1
+
+    _kept.extend((Hook(), Guard()))
+    parts.register_python_privateuseone_hook(_kept[0])
+    parts.register_python_privateuseone_device_guard(_kept[1])
 
 
 def _with_device_keyword(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,12 +172,18 @@ def _wrap(path: str) -> None:
 def _tensor_methods() -> None:
     base = torch._C.TensorBase if hasattr(torch._C, "TensorBase") else torch._C._TensorBase
     real_device = base.device.__get__
+    plain = (torch.Tensor, torch.nn.Parameter)
     to, pin, get_device = torch.Tensor.to, torch.Tensor.pin_memory, torch.Tensor.get_device
 
     def device(self: torch.Tensor) -> torch.device:
-        """The NPU, for a tensor in memory; the real device otherwise."""
+        """The NPU, for a plain tensor in memory; the real device otherwise, and for torch's own code."""
         found = real_device(self)
-        return current.device() if found.type == "cpu" else found
+        if found.type != "cpu" or type(self) not in plain:
+            return found
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("torch.") and not caller.startswith(_DECEIVED):
+            return found
+        return current.device()
 
     def moved(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if args and is_npu_device(args[0]):
@@ -160,7 +202,7 @@ def _tensor_methods() -> None:
         return current.index if real_device(self).type == "cpu" else int(get_device(self))
 
     torch.Tensor.device = property(device)
-    torch.Tensor.is_npu = property(lambda self: real_device(self).type == "cpu")
+    torch.Tensor.is_npu = property(lambda self: self.device.type in ("npu", "cpu"))
     torch.Tensor.to = functools.wraps(to)(moved)
     torch.Tensor.npu = npu
     torch.Tensor.get_device = functools.wraps(get_device)(index)
