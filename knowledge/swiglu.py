@@ -27,7 +27,7 @@ rule = Rule(
     since="2.1.0",
     products=("A2", "A3"),
     docs="op-plugin: npu_swiglu",
-    needs=((b"silu", b"SiLU", b"sigmoid", b"act", b"swish", b"Swish"),),
+    needs=((b"silu", b"SiLU", b"sigmoid", b"swish", b"Swish", b"act_f", b"activation", b"act(", b"hidden_act"),),
     output_dtype="gate",
     priority=Priority.HIGH,
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from npufuse_tui.dataflow.graph import FLOAT_CASTS, Node
-from npufuse_tui.dataflow.lower import INLINE_DEPTH, INLINE_STATEMENTS, Environment, Frame, Returned, run
+from npufuse_tui.dataflow.lower import INLINE_DEPTH, INLINE_STATEMENTS, MOST_NODES, Environment, Frame, Returned, run
 from npufuse_tui.dataflow.operators import (
     ACTIVATIONS,
     DEFAULTS,
@@ -493,9 +494,7 @@ def inline(
     """The value of a call of a helper whose source is known, or None when it is not followed."""
     if given is None or frame.depth >= INLINE_DEPTH or id(function) in frame.stack:
         return None
-    if isinstance(function, ast.AsyncFunctionDef) or _length(function) > INLINE_STATEMENTS:
-        return None
-    if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function)):
+    if len(frame.graph.nodes) > MOST_NODES or not _is_worth_inlining(module, function):
         return None
     inner = Frame(
         frame.into,
@@ -519,8 +518,33 @@ def inline(
     return _result(inner, expression, inner.returns)
 
 
-def _length(function: FunctionNode) -> int:
-    return sum(isinstance(node, ast.stmt) for node in ast.walk(function))
+_WORTH: dict[int, tuple[FunctionNode, bool]] = {}
+
+_MATH = re.compile(
+    rb"sqrt|pow|\*\*|square|mean|norm|silu|sigmoid|gelu|relu|act|softmax|cos|sin|rotate|rotary|complex|cat\(|chunk|stack\("
+    rb"|expand|repeat|matmul|bmm|einsum|masked_fill|triu|tril|where\(|\[\.\.\., |float\(|\.to\(|type_as| @ |lambda"
+)
+"""A helper without any of this computes nothing that a pattern could want to see."""
+
+
+def _is_worth_inlining(module: SourceModule, function: FunctionNode) -> bool:
+    """Whether a helper is small enough to be inlined, no generator, and computes with tensors."""
+    known = _WORTH.get(id(function))
+    if known is None or known[0] is not function:
+        known = (function, _computes_with_tensors(module, function))
+        if len(_WORTH) > 20_000:
+            _WORTH.clear()
+        _WORTH[id(function)] = known
+    return known[1]
+
+
+def _computes_with_tensors(module: SourceModule, function: FunctionNode) -> bool:
+    if isinstance(function, ast.AsyncFunctionDef) or not _MATH.search(module.lines(function)):
+        return False
+    nodes = list(ast.walk(function))
+    if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes):
+        return False
+    return sum(isinstance(node, ast.stmt) for node in nodes) <= INLINE_STATEMENTS
 
 
 def _result(frame: Frame, expression: ast.Call, returns: list[Returned]) -> Node | None:

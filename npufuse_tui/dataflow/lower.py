@@ -15,6 +15,8 @@ from npufuse_tui.dataflow.source import ClassInfo, FunctionNode, Scope, SourceMo
 
 INLINE_DEPTH = 4
 INLINE_STATEMENTS = 40
+MOST_NODES = 4000
+"""Nodes of one function beyond which no more helpers are inlined into it."""
 
 Environment = dict[str, Node]
 
@@ -152,7 +154,7 @@ def _statement(frame: Frame, statement: ast.stmt) -> bool:
         case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
             for item in items:
                 manager = lower(frame, item.context_expr)
-                if frame.depth == 0 and "autocast" in repr(manager):
+                if frame.depth == 0 and _is_autocast(manager):
                     frame.into.autocast[statement] = item.context_expr
                 if item.optional_vars is not None:
                     assign(frame, item.optional_vars, frame.fresh(item.context_expr, "entered", manager), None)
@@ -181,6 +183,11 @@ def _statement(frame: Frame, statement: ast.stmt) -> bool:
         case ast.Assert(test=test):
             lower(frame, test)
     return True
+
+
+def _is_autocast(manager: Node) -> bool:
+    function = manager.args[0] if manager.op == "call" and manager.args else manager
+    return any(isinstance(attr, str) and "autocast" in attr for attr in function.attrs)
 
 
 def assign(frame: Frame, target: ast.expr, node: Node, value: ast.expr | None) -> None:

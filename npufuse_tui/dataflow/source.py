@@ -98,12 +98,22 @@ class SourceModule:
     functions: dict[str, FunctionNode] = field(default_factory=dict)
     classes: dict[str, ClassInfo] = field(default_factory=dict)
     constants: dict[str, ast.expr] = field(default_factory=dict)
+    _line_starts: list[int] | None = None
+
+    def lines(self, node: FunctionNode) -> bytes:
+        """The lines of the file that a function stands on."""
+        if self._line_starts is None:
+            starts = [0]
+            for line in self.source.splitlines(keepends=True):
+                starts.append(starts[-1] + len(line))
+            self._line_starts = starts
+        return self.source[self._line_starts[node.lineno - 1] : self._line_starts[node.end_lineno or node.lineno]]
 
     def find_function(self, name: str) -> tuple[SourceModule, FunctionNode] | None:
         """A function by the name that this file knows it under, here or in the file of the repo that it is imported from."""
         if name in self.functions:
             return self, self.functions[name]
-        home = self._imported(name)
+        home = self._imported(name, b"def ")
         if home is not None:
             module, original = home
             if original in module.functions:
@@ -113,53 +123,68 @@ class SourceModule:
     def find_class(self, name: str) -> ClassInfo | None:
         if name in self.classes:
             return self.classes[name]
-        home = self._imported(name)
+        home = self._imported(name, b"class ")
         if home is not None:
             module, original = home
             return module.classes.get(original)
         return None
 
-    def _imported(self, name: str) -> tuple[SourceModule, str] | None:
+    def _imported(self, name: str, keyword: bytes) -> tuple[SourceModule, str] | None:
         if self.repository is None or name not in self.relative:
             return None
         level, module, original = self.relative[name]
-        found = self.repository.resolve(self.file, level, module)
+        found = self.repository.resolve(self.file, level, module, keyword + original.encode())
         return (found, original) if found is not None else None
 
 
 class Repository:
-    """The files of a scan's root that an import may lead to; each is parsed once."""
+    """The files of a scan's root that an import may lead to; each is read and parsed once."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        self.resolve = lru_cache(maxsize=4096)(self._resolve)
+        self.root = root.resolve()
+        self._places = lru_cache(maxsize=8192)(self._files)
+        self._bytes = lru_cache(maxsize=512)(self._read)
         self._load = lru_cache(maxsize=256)(self._parse)
 
-    def _resolve(self, file: str, level: int, module: str) -> SourceModule | None:
+    def resolve(self, file: str, level: int, module: str, definition: bytes) -> SourceModule | None:
+        """The file that `from <module> import` of `file` means, when it holds the words of the definition.
+
+        A file without them is not parsed: looking at bytes is a hundred times as quick.
+        """
+        for path in self._places(Path(file).parent.as_posix(), level, module):
+            source = self._bytes(path)
+            if source is not None and definition in source:
+                return self._load(path)
+        return None
+
+    def _files(self, folder: str, level: int, module: str) -> tuple[str, ...]:
         parts = module.split(".") if module else []
-        here = Path(file).parent
+        here = Path(folder)
         if level:
             places = [here.joinpath(*[".."] * (level - 1), *parts)]
         else:
-            tops = [Path(), Path("src"), *here.parents, here]
-            places = [top.joinpath(*parts) for top in dict.fromkeys(tops)]
+            places = [top.joinpath(*parts) for top in dict.fromkeys([Path(), Path("src"), here, *here.parents])]
+        found: list[str] = []
         for place in places:
             for path in (place.with_name(place.name + ".py") if place.name else None, place / "__init__.py"):
-                if path is None:
-                    continue
-                found = self._load(path.as_posix())
-                if found is not None:
-                    return found
-        return None
+                if path is not None and (self.root / path).is_file():
+                    real = (self.root / path).resolve()
+                    if self.root in real.parents:
+                        found.append(real.relative_to(self.root).as_posix())
+        return tuple(found)
+
+    def _read(self, file: str) -> bytes | None:
+        try:
+            path = self.root / file
+            return path.read_bytes() if path.stat().st_size <= LARGEST_IMPORTED else None
+        except OSError:
+            return None
 
     def _parse(self, file: str) -> SourceModule | None:
+        source = self._bytes(file)
         try:
-            path = (self.root / file).resolve()
-            if self.root.resolve() not in path.parents or path.stat().st_size > LARGEST_IMPORTED:
-                return None
-            source = path.read_bytes()
-            return read_module(path.relative_to(self.root.resolve()).as_posix(), source, self)
-        except (OSError, SyntaxError, ValueError, RecursionError):
+            return read_module(file, source, self) if source is not None else None
+        except (SyntaxError, ValueError, RecursionError):
             return None
 
 

@@ -14,11 +14,20 @@ from npufuse_tui.rewrite.gate import IMPORT_RANK
 from npufuse_tui.rewrite.text import SourceText
 
 
-def compose(source: bytes, edits: Sequence[FileEdit]) -> bytes:
+def compose(source: bytes, edits: Sequence[FileEdit], tree: ast.Module | None = None) -> bytes:
     """The file with all the edits in it; each prelude is put in once. Raises KeptSafe when the file is another one, or
     when two edits want the same bytes.
     """
-    digest = hashlib.sha256(source).hexdigest()
+    text = SourceText(source)
+    result = source
+    for splice in sorted(all_splices(text, edits, tree), key=lambda one: (one.start, one.end), reverse=True):
+        result = result[: splice.start] + text.encode(splice.text) + result[splice.end :]
+    return result
+
+
+def all_splices(text: SourceText, edits: Sequence[FileEdit], tree: ast.Module | None = None) -> list[Splice]:
+    """The splices of the edits and of their preludes, in order; `tree` is the parsed file, where it is at hand."""
+    digest = hashlib.sha256(text.data).hexdigest()
     for edit in edits:
         if edit.sha256 != digest:
             raise KeptSafe(
@@ -27,14 +36,10 @@ def compose(source: bytes, edits: Sequence[FileEdit]) -> bytes:
                     "{file} 与扫描时不同；请重新扫描后再应用",
                 ).format(file=edit.file)
             )
-    text = SourceText(source)
     splices = _ordered(edits)
     wanted = {prelude.key: prelude for edit in edits for prelude in edit.preludes}
-    splices += _preludes(text, sorted(wanted.values(), key=lambda one: (one.rank, one.key)))
-    result = source
-    for splice in sorted(splices, key=lambda one: (one.start, one.end), reverse=True):
-        result = result[: splice.start] + text.encode(splice.text) + result[splice.end :]
-    return result
+    splices += _preludes(text, sorted(wanted.values(), key=lambda one: (one.rank, one.key)), tree)
+    return sorted(splices, key=lambda one: (one.start, one.end))
 
 
 def _ordered(edits: Sequence[FileEdit]) -> list[Splice]:
@@ -50,11 +55,12 @@ def _ordered(edits: Sequence[FileEdit]) -> list[Splice]:
     return splices
 
 
-def _preludes(text: SourceText, preludes: list[Prelude]) -> list[Splice]:
+def _preludes(text: SourceText, preludes: list[Prelude], tree: ast.Module | None) -> list[Splice]:
     """Where the preludes go: imports of the standard library before the first import, the rest behind the last."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tree = ast.parse(text.data)
+    if tree is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.data)
     existing = {line.decode(text.encoding, "replace").rstrip() for line in text.lines}
     missing = [one for one in preludes if one.text.split("\n")[0] not in existing or one.text.startswith("try:")]
     missing = [one for one in missing if not (one.key == "torch_npu" and _imports_torch_npu(tree))]

@@ -19,6 +19,7 @@ from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.language import Text
 from npufuse_tui.model import Edit, FileEdit, Gate, Prelude, Splice
 from npufuse_tui.rewrite.fused_branch import FusedBranch
+from npufuse_tui.rewrite.output_dtype import primary_input
 from npufuse_tui.rewrite.region import CannotRewrite, Region
 from npufuse_tui.rewrite.render import tensor_in
 
@@ -65,7 +66,7 @@ def _column_in_characters(region: Region) -> int:
 def guard_tensor(branch: FusedBranch) -> str:
     """The tensor whose device decides. Raises CannotRewrite when none has a name where the block begins."""
     for call in branch.calls:
-        primary = call.match.values.get(call.match.pattern.rule.output_dtype)
+        primary = call.match.values.get(primary_input(call.match))
         for node in [primary, *call.match.values.values()]:
             name = tensor_in(node, branch.entry) if isinstance(node, Node) else None
             if name is not None:
@@ -119,9 +120,11 @@ def _indented_verbatim(region: Region, unit: str) -> str:
     text = region.layout.text
     first, last = region.statements[0], region.statements[-1]
     lines: list[str] = []
-    for number in range(first.lineno, (last.end_lineno or last.lineno) + 1):
+    end = last.end_lineno or last.lineno
+    inside_strings = text.string_lines(first.lineno, end)
+    for number in range(first.lineno, end + 1):
         line = text.line_text(number)
-        lines.append(line if not line.strip() or number in text.string_lines else unit + line)
+        lines.append(line if not line.strip() or number in inside_strings else unit + line)
     return "\n".join(lines)
 
 

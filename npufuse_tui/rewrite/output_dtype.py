@@ -17,7 +17,7 @@ def output_cast(match: Match, root: Node, passed: dict[str, Node], inputs: dict[
 
     `passed` are the nodes that the fused call is given, `inputs` the code that they are.
     """
-    primary = match.pattern.rule.output_dtype
+    primary = primary_input(match)
     table = output_table(match, root, passed)
     if all(out is None for _, out in table):
         return _same_cast(root, place)
@@ -46,6 +46,14 @@ def output_cast(match: Match, root: Node, passed: dict[str, Node], inputs: dict[
             "原代码输出的 dtype 随输入变化，融合算子无法保持一致",
         )
     )
+
+
+def primary_input(match: Match) -> str:
+    """The pattern's parameter whose dtype and device the fused call follows."""
+    kinds, wanted = match.pattern.kinds, match.pattern.rule.output_dtype
+    if wanted in kinds:
+        return wanted
+    return next((name for name, kind in kinds.items() if kind == "tensor"), next(iter(kinds)))
 
 
 def output_table(match: Match, root: Node, passed: dict[str, Node]) -> Table:

@@ -7,6 +7,7 @@ the file's own bytes.
 from __future__ import annotations
 
 import ast
+import bisect
 import io
 import tokenize
 from dataclasses import dataclass
@@ -56,6 +57,14 @@ class SourceText:
         """The offset of the first byte of a line; of the end of the file for one past the last."""
         return self._starts[min(line - 1, len(self._starts) - 1)]
 
+    def line_at(self, offset: int) -> int:
+        """The line, from 1, that a byte of the file lies on."""
+        return (
+            bisect.bisect_right(self._starts, offset)
+            if offset < len(self.data)
+            else max(len(self.lines), 1) + (1 if self.data.endswith((b"\n", b"\r")) else 0)
+        )
+
     def line_text(self, line: int) -> str:
         """A line without its end."""
         return self.lines[line - 1].decode(self.encoding).rstrip("\r\n") if line <= len(self.lines) else ""
@@ -85,22 +94,29 @@ class SourceText:
         """Text as bytes of this file: its newline, its encoding. Raises UnicodeEncodeError when it cannot say it."""
         return text.replace("\n", self.newline).encode(self.encoding)
 
-    @cached_property
-    def string_lines(self) -> frozenset[int]:
-        """Lines that begin inside of a string: nothing may be put in front of them."""
-        inside: set[int] = set()
-        decoded = b"".join(self.lines).decode(self.encoding)
-        fstring_start = getattr(tokenize, "FSTRING_START", None)
-        fstring_end = getattr(tokenize, "FSTRING_END", None)
-        open_fstrings: list[int] = []
-        try:
-            for token in tokenize.generate_tokens(io.StringIO(decoded).readline):
-                if token.type == tokenize.STRING:
-                    inside.update(range(token.start[0] + 1, token.end[0] + 1))
-                elif fstring_start is not None and token.type == fstring_start:
-                    open_fstrings.append(token.start[0])
-                elif fstring_end is not None and token.type == fstring_end and open_fstrings:
-                    inside.update(range(open_fstrings.pop() + 1, token.end[0] + 1))
-        except (tokenize.TokenError, IndentationError, SyntaxError):
-            pass
-        return frozenset(inside)
+    def string_lines(self, first: int, last: int) -> frozenset[int]:
+        """Those of the lines [first, last], which hold whole statements, that begin inside of a string."""
+        code = self.between(self.line_start(first), self.line_start(last + 1))
+        return frozenset(line + first - 1 for line in lines_inside_strings(code))
+
+
+def lines_inside_strings(code: str) -> set[int]:
+    """The lines of some statements, counted from 1, that begin inside of a string: nothing may be put in front of them."""
+    if '"""' not in code and "'''" not in code and "\\\n" not in code:
+        return set()
+    lead = 0 if code[:1].strip() else 1
+    inside: set[int] = set()
+    fstring_start = getattr(tokenize, "FSTRING_START", None)
+    fstring_end = getattr(tokenize, "FSTRING_END", None)
+    open_fstrings: list[int] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO("if True:\n" * lead + code).readline):
+            if token.type == tokenize.STRING:
+                inside.update(range(token.start[0] + 1 - lead, token.end[0] + 1 - lead))
+            elif fstring_start is not None and token.type == fstring_start:
+                open_fstrings.append(token.start[0])
+            elif fstring_end is not None and token.type == fstring_end and open_fstrings:
+                inside.update(range(open_fstrings.pop() + 1 - lead, token.end[0] + 1 - lead))
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        pass
+    return inside

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -23,8 +25,8 @@ from npufuse_tui.model import (
     Severity,
     Verdict,
 )
-from npufuse_tui.rewrite.compose import compose
-from npufuse_tui.rewrite.diff import unified
+from npufuse_tui.rewrite.compose import all_splices
+from npufuse_tui.rewrite.diff import splices_diff
 from npufuse_tui.rewrite.edit import Guarded, edit_of, file_edit, guarded_block
 from npufuse_tui.rewrite.fallback import tokens
 from npufuse_tui.rewrite.fused_branch import FusedBranch, build
@@ -138,21 +140,27 @@ def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
     guarded = guarded_block(region, branch, gate, _activation_conditions(block.matches, branch))
     preludes = [*environment_preludes(rule, module), *_needed_preludes(rule, guarded, module)]
     change = file_edit(module.file, text.data, guarded, preludes)
-    after = compose(text.data, [change])
+    splices = all_splices(text, [change], module.tree)
     try:
-        compile(after, module.file, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
+        for splice in splices:
+            ast.parse(_as_block(splice.text))
+    except SyntaxError as error:
         raise CannotRewrite(
-            Text("the edit would not compile: {why}", "修改后无法编译：{why}").format(why=error)
+            Text("the edit would not compile: {why}", "修改后无法编译：{why}").format(why=error.msg)
         ) from error
     return _Edited(
         edit_of([change]),
-        unified(module.file, text.data, after),
+        splices_diff(module.file, text, splices),
         guarded,
         branch,
         gate,
         plan(rule, region, branch, guarded),
     )
+
+
+def _as_block(code: str) -> str:
+    """The new lines as the body of a function, whatever their indentation (the edited file is compiled before it is written)."""
+    return "def _():\n" + textwrap.indent(textwrap.dedent(code.strip("\n")), " ")
 
 
 def _activation_conditions(matches: Sequence[Match], branch: FusedBranch) -> list[str]:

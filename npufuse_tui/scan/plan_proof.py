@@ -17,7 +17,9 @@ from npufuse_tui.language import Text
 from npufuse_tui.model import ProofPlan
 from npufuse_tui.rewrite.edit import Guarded
 from npufuse_tui.rewrite.fused_branch import FusedBranch
+from npufuse_tui.rewrite.output_dtype import primary_input
 from npufuse_tui.rewrite.region import Region
+from npufuse_tui.rewrite.text import SourceText, lines_inside_strings
 from npufuse_tui.rules import Rule
 
 PROVIDED = frozenset(
@@ -67,7 +69,7 @@ class _Planner:
         self._helpers(used - set(entry), original + "\n" + fused)
         self._methods(original)
         values = tuple(self._value(name) for name in parameters)
-        signature = ", ".join(_renamed(name) for name in parameters)
+        signature = ", ".join(parameters)
         return ProofPlan(
             self.rule.id,
             self.branch.calls[0].match.variant,
@@ -158,7 +160,7 @@ class _Planner:
         node = self.branch.entry.names[name]
         if node.op in ("size", "floordiv", "builtin"):
             return "2"
-        return self.rule.output_dtype if self.rule.output_dtype in self.branch.calls[0].inputs else "None"
+        return primary_input(self.branch.calls[0].match)
 
     def _helpers(self, names: Iterable[str], code: str) -> None:
         """Cut what the code calls, and what that calls, out of the files."""
@@ -244,19 +246,9 @@ def _stub(attributes: dict[str, object]) -> str:
 
 def _function(name: str, signature: str, body: str, ending: str) -> str:
     lines = [*body.split("\n"), *([ending] if ending else [])]
-    inside = _string_lines(body)
+    inside = lines_inside_strings(body)
     indented = [line if number in inside or not line.strip() else f"    {line}" for number, line in enumerate(lines, 1)]
     return f"def {name}({signature}):\n" + "\n".join(indented) + "\n"
-
-
-def _string_lines(code: str) -> frozenset[int]:
-    from npufuse_tui.rewrite.text import SourceText
-
-    return SourceText(code.encode()).string_lines
-
-
-def _renamed(name: str) -> str:
-    return name
 
 
 def _dotted(expression: ast.expr) -> tuple[str, ...] | None:
@@ -310,7 +302,5 @@ def _is_plain(expression: ast.expr) -> bool:
 
 def function_source(module: SourceModule, node: FunctionNode) -> str:
     """The function verbatim, without its decorators and not indented."""
-    from npufuse_tui.rewrite.text import SourceText
-
     text = SourceText(module.source)
     return textwrap.dedent(text.between(text.line_start(node.lineno), text.end(node)))

@@ -34,7 +34,8 @@ class View:
         return self._inputs.get(name, name)
 
     def line(self, name: str) -> int | None:
-        sites = self._match.values[name].sites
+        node = self._match.values.get(name)
+        sites = node.sites if node is not None else []
         return sites[0].expression.lineno if sites else None
 
     def origin(self, name: str) -> str:
