@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from npufuse_tui.language import Text
 from npufuse_tui.model import Edit, FileEdit, Gate
@@ -36,9 +37,9 @@ class PlanRefusal:
 class ApplyPlan:
     """All of it. `base` is the commit that edits start from, `branch` the branch that passing edits end on.
 
-    `links` are the untracked entries (relative to the top of the repo) that worktrees get, by the rule in `link_rule`, a
-    file that the person may change. `notes` are worth knowing and stop nothing. Nothing is applied while there are
-    refusals.
+    `links` are the untracked entries (relative to the top of the repo) that worktrees get, by the rule in `link_rule`,
+    a file that the person may change. `notes` are worth knowing and stop nothing. Nothing is applied while there are
+    refusals. `sources` are the files to edit as they were when the plan was made.
     """
 
     repository: str | None
@@ -49,6 +50,7 @@ class ApplyPlan:
     notes: tuple[Text, ...] = ()
     links: tuple[str, ...] = ()
     link_rule: str = ""
+    sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def file_edits(self) -> tuple[FileEdit, ...]:
