@@ -51,8 +51,8 @@ def _product(name: str, count: int) -> Text:
             "{count} x {name}: a product that npufuse does not know", "{count} 个 {name}：npufuse 不认识的产品"
         ).format(count=count, name=name)
 
-    serves = [one.id for one in load_rules() if device.product in one.products]
-    lacks = [one.id for one in load_rules() if one.products and device.product not in one.products]
+    serves = [one.id for one in load_rules() if device.served_by(one.products)]
+    lacks = [one.id for one in load_rules() if one.products and not device.served_by(one.products)]
     return Text(
         "{count} x {name}, {title}: supports {serves}{lacks}", "{count} 个 {name}，{title}：支持 {serves}{lacks}"
     ).format(

@@ -48,12 +48,13 @@ def gather(python: str, environ: dict[str, str], root: Path, limit: float) -> Fi
     found.cann = find_cann(environ, root)
     found.versions = found.ask("versions")
     if found.versions.get("torch"):
-        # With torch_npu installed and its libraries out of reach, plain `import torch` fails; torch alone is asked
-        # without it, torch_npu by itself.
+        # With torch_npu installed and its libraries out of reach, plain `import torch` fails: the probes import
+        # torch_npu themselves, after torch.
         environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-        found.torch = found.ask("torch_alone")
         if is_real(found.versions.get("torch_npu")):
             found.framework = found.ask("framework")
+        works = "torch" in found.framework and "error" not in found.framework
+        found.torch = {"works": True} if works else found.ask("torch_alone")
     _ask_smi(found)
     return found
 

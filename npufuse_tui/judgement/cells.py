@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
+from collections.abc import Sequence
 
 
 def width(text: str) -> int:
@@ -60,7 +61,7 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset(), gap: int = 2) -> list[str]:
+def table(rows: Sequence[tuple[str, ...]], right: frozenset[int] = frozenset(), gap: int = 2) -> list[str]:
     """Rows as lines with aligned columns; the columns in `right` are aligned on their right side."""
     if not rows:
         return []

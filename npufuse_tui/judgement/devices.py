@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -39,6 +39,11 @@ class Device:
     launch_gap: Constant
     names: tuple[str, ...] = ()
     soc: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()
+
+    def served_by(self, products: Iterable[str]) -> bool:
+        """Whether a list of products, as rules and documentation write them, names this device's."""
+        return any(one in (self.product, *self.also) for one in products)
 
     def with_gap(self, seconds: float, source: str) -> Device:
         """The same device with a launch gap that was measured, or that a case gives."""
@@ -90,4 +95,5 @@ def _device(name: str, entry: Mapping[str, Any]) -> Device:
         launch_gap=Constant(float(entry["launch_gap_us"]) * 1e-6, str(entry["launch_gap_source"])),
         names=tuple(entry["names"]),
         soc=tuple(entry["soc"]),
+        also=tuple(entry.get("also", ())),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from test_cann import tree
 
 from npufuse_tui import language
 from npufuse_tui.doctor import Diagnosis, diagnose
+from npufuse_tui.doctor.findings import Findings, gather
 
 SIMULATED = Path(__file__).with_name("simulated_torch_npu.txt")
 
@@ -73,10 +73,15 @@ class Machine:
         for name in ("davinci0", "davinci1"):
             (self.root / "dev" / name).touch()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": "/usr/bin:/bin", "HOME": str(self.root), "PYTHONPATH": str(self.site)} | self.environ
+
     def diagnose(self, python: str = sys.executable) -> Diagnosis:
-        path = os.pathsep.join(("/usr/bin", "/bin"))
-        environ = {"PATH": path, "HOME": str(self.root), "PYTHONPATH": str(self.site)} | self.environ
-        return diagnose(python, environ=environ, root=self.root, limit=self.limit)
+        return diagnose(python, environ=self.environment, root=self.root, limit=self.limit)
+
+    def gather(self) -> Findings:
+        return gather(sys.executable, self.environment, self.root, self.limit)
 
 
 @pytest.fixture
