@@ -160,7 +160,8 @@ class Rule:
         launches, memory_passes: of the fused operator itself.
         merge: neighbouring matches of one function are one block (a query and a key that rotate).
         outputs: how many of the values that the block returns are compared; None: all.
-        helpers: functions that replacements call, put once into a file that needs them: name → source.
+        helpers: functions that replacements and guards call, put once into a file that needs them: name → source.
+        free_dtypes: groups of tensor parameters whose dtype may differ from the output's (a float32 table of cosines).
     """
 
     id: str
@@ -181,6 +182,7 @@ class Rule:
     version: int = 1
     merge: bool = False
     outputs: int | None = None
+    free_dtypes: tuple[tuple[str, ...], ...] = ()
     helpers: dict[str, str] = field(default_factory=dict)
     patterns: list[Pattern] = field(default_factory=list)
     replacements: list[Replacement] = field(default_factory=list)
@@ -188,6 +190,7 @@ class Rule:
     risks: list[RiskCheck] = field(default_factory=list)
     conditions: list[tuple[tuple[str, ...], Callable[[MatchView], Refusal | None]]] = field(default_factory=list)
     structures: list[Callable[..., Any]] = field(default_factory=list)
+    guards: list[tuple[tuple[str, ...], Replacement]] = field(default_factory=list)
 
     def pattern(
         self,
@@ -244,6 +247,18 @@ class Rule:
 
         def declare(function: Function) -> Function:
             self.conditions.append((variants, function))
+            return function
+
+        return declare
+
+    def guard(self, *variants: str) -> Callable[[Function], Function]:
+        """Declare what must hold at run time for the fused branch to be taken: its `return` is put into the `if`.
+
+        Its parameters are (some of) the pattern's; what it returns may call the rule's `helpers`.
+        """
+
+        def declare(function: Function) -> Function:
+            self.guards.append((variants, Replacement(function)))
             return function
 
         return declare

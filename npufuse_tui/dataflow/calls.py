@@ -521,8 +521,8 @@ def inline(
 _WORTH: dict[int, tuple[FunctionNode, bool]] = {}
 
 _MATH = re.compile(
-    rb"sqrt|pow|\*\*|square|mean|norm|silu|sigmoid|gelu|relu|act|softmax|cos|sin|rotate|rotary|complex|cat\(|chunk|stack\("
-    rb"|expand|repeat|matmul|bmm|einsum|masked_fill|triu|tril|where\(|\[\.\.\., |float\(|\.to\(|type_as| @ |lambda"
+    rb"sqrt|pow\(|\*\*|square\(|mean\(|rms|silu|sigmoid|gelu|act_fn|softmax|\bcos\b|\bsin\b|rotate|complex|cat\(|chunk\("
+    rb"|stack\(|expand\(|repeat|matmul|bmm|einsum|masked_fill|\[\.\.\.,| @ "
 )
 """A helper without any of this computes nothing that a pattern could want to see."""
 

@@ -31,13 +31,14 @@ def promoted(one: str | None, other: str | None) -> str | None:
     return "float32"
 
 
-def combinations(tensors: dict[str, str]) -> list[dict[str, str]]:
-    """The dtypes to try: `tensors` maps names to "same" (as the input) or "parameter" (any, whatever the input's)."""
-    free = [name for name, kind in tensors.items() if kind == "parameter"]
+def combinations(groups: dict[str, str]) -> list[dict[str, str]]:
+    """The dtypes to try: `groups` maps each tensor to the group that shares one dtype, "" to that of the input."""
+    free = sorted({group for group in groups.values() if group})
     tried: list[dict[str, str]] = []
     for dtype in FLOATING:
         for chosen in product(FLOATING, repeat=len(free)):
-            tried.append({**dict.fromkeys(tensors, dtype), **dict(zip(free, chosen, strict=True))})
+            of_group = {"": dtype, **dict(zip(free, chosen, strict=True))}
+            tried.append({name: of_group[group] for name, group in groups.items()})
     return tried
 
 

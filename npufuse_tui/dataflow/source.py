@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,43 +22,46 @@ class ClassInfo:
     node: ast.ClassDef
     module: SourceModule
     methods: dict[str, FunctionNode]
-    _given: dict[str, list[ast.expr]] | None = None
+    _first: dict[str, list[ast.expr]] | None = None
+    _later: dict[str, list[ast.expr]] | None = None
+    _bases: tuple[ClassInfo, ...] | None = None
 
     @property
     def name(self) -> str:
         return self.node.name
 
-    def given(self) -> dict[str, list[ast.expr]]:
-        """Attribute name → the expressions assigned to `self.<name>` in `__init__` (in other methods when not there)."""
-        if self._given is None:
-            first: dict[str, list[ast.expr]] = {}
-            later: dict[str, list[ast.expr]] = {}
-            for name, method in self.methods.items():
-                into = first if name in ("__init__", "setup", "__post_init__") else later
-                for attribute, value in _self_assignments(method):
-                    into.setdefault(attribute, []).append(value)
-            for statement in self.node.body:
-                if isinstance(statement, ast.Assign):
-                    for target in statement.targets:
-                        if isinstance(target, ast.Name):
-                            later.setdefault(target.id, []).append(statement.value)
-                elif (
-                    isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value
-                ):
-                    later.setdefault(statement.target.id, []).append(statement.value)
-            self._given = {**later, **first}
-        return self._given
+    def given(self, name: str) -> list[ast.expr]:
+        """The expressions assigned to `self.<name>` in the constructor; in other methods or the class body when not there."""
+        if self._first is None:
+            self._first = {}
+            for method in ("__init__", "setup", "__post_init__"):
+                if method in self.methods:
+                    _gather(self._first, _self_assignments(self.methods[method]))
+        if name in self._first:
+            return self._first[name]
+        if self._later is None:
+            self._later = {}
+            for method, node in self.methods.items():
+                if method not in ("__init__", "setup", "__post_init__"):
+                    _gather(self._later, _self_assignments(node))
+            _gather(self._later, _class_assignments(self.node))
+        return self._later.get(name, [])
 
-    def bases(self) -> Iterator[ClassInfo]:
+    def bases(self) -> tuple[ClassInfo, ...]:
         """The classes of the repo that this one inherits from, nearest first."""
-        seen = {id(self.node)}
-        queue = list(self._direct_bases())
-        while queue:
-            base = queue.pop(0)
-            if id(base.node) not in seen:
-                seen.add(id(base.node))
-                yield base
-                queue.extend(base._direct_bases())
+        if self._bases is None:
+            self._bases = ()  # a class that inherits from itself by way of others ends here
+            seen = {id(self.node)}
+            queue = list(self._direct_bases())
+            found: list[ClassInfo] = []
+            while queue:
+                base = queue.pop(0)
+                if id(base.node) not in seen:
+                    seen.add(id(base.node))
+                    found.append(base)
+                    queue.extend(base._direct_bases())
+            self._bases = tuple(found)
+        return self._bases
 
     def _direct_bases(self) -> Iterator[ClassInfo]:
         for expression in self.node.bases:
@@ -79,7 +82,7 @@ class ClassInfo:
     def attribute(self, name: str) -> list[tuple[ClassInfo, ast.expr]]:
         """What the constructors give to `self.<name>`: of this class when it does, else of the nearest base that does."""
         for owner in (self, *self.bases()):
-            values = owner.given().get(name)
+            values = owner.given(name)
             if values:
                 return [(owner, value) for value in values]
         return []
@@ -246,6 +249,21 @@ def add_import(module: SourceModule, statement: ast.Import | ast.ImportFrom) -> 
         if statement.level == 0 and statement.module:
             module.imports[local] = f"{statement.module}.{alias.name}"
         module.relative[local] = (statement.level, statement.module or "", alias.name)
+
+
+def _gather(into: dict[str, list[ast.expr]], pairs: Iterable[tuple[str, ast.expr]]) -> None:
+    for name, value in pairs:
+        into.setdefault(name, []).append(value)
+
+
+def _class_assignments(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
+    for statement in node.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, statement.value
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
+            yield statement.target.id, statement.value
 
 
 def _self_assignments(method: FunctionNode) -> Iterator[tuple[str, ast.expr]]:

@@ -48,7 +48,7 @@ def guarded_block(region: Region, branch: FusedBranch, gate: Gate, conditions: S
     _refuse_shared_lines(region)
     indent = prefix
     tensor = guard_tensor(branch)
-    guard = " and ".join([gate.expression, *conditions, f"{tensor}.is_npu"])
+    guard = " and ".join([gate.expression, f"{tensor}.is_npu", *conditions])
     rest_of_line = text.line_text(last.end_lineno or last.lineno)[_column_in_characters(region) :]
     fused = [wrapped(line, indent + unit, unit) for line in branch.statements]
     original = _indented_verbatim(region, unit)
@@ -107,7 +107,7 @@ def _one_line_suite(region: Region, branch: FusedBranch, gate: Gate, conditions:
     outer = line[: len(line) - len(line.lstrip())]
     unit = placed.unit()
     indent = outer + unit
-    guard = " and ".join([gate.expression, *conditions, f"{guard_tensor(branch)}.is_npu"])
+    guard = " and ".join([gate.expression, f"{guard_tensor(branch)}.is_npu", *conditions])
     fused = [wrapped(one, indent + unit, unit) for one in branch.statements]
     original = text.of(statement)
     block = "\n".join(["", f"{indent}if {guard}:", *fused, f"{indent}else:", f"{indent}{unit}{original}"])

@@ -70,11 +70,14 @@ def output_table(match: Match, root: Node, passed: dict[str, Node]) -> Table:
 
 
 def _tensors(match: Match, passed: dict[str, Node]) -> dict[str, str]:
-    """Tensor inputs, and whether their dtype is free of the primary's."""
+    """Tensor inputs, and the group that each shares its dtype with ("" for that of the primary input)."""
+    free = {name: "+".join(group) for group in match.pattern.rule.free_dtypes for name in group}
     found: dict[str, str] = {}
     for name, kind in match.pattern.kinds.items():
-        if kind in ("tensor", "parameter"):
-            found[name] = "parameter" if kind == "parameter" else "same"
+        if kind == "parameter":
+            found[name] = free.get(name, name)
+        elif kind == "tensor":
+            found[name] = free.get(name, "")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 import re
 import textwrap
 from collections.abc import Sequence
@@ -29,9 +30,10 @@ from npufuse_tui.rewrite.compose import all_splices
 from npufuse_tui.rewrite.diff import splices_diff
 from npufuse_tui.rewrite.edit import Guarded, edit_of, file_edit, guarded_block
 from npufuse_tui.rewrite.fallback import tokens
-from npufuse_tui.rewrite.fused_branch import FusedBranch, build
+from npufuse_tui.rewrite.fused_branch import FusedBranch, build, expand
 from npufuse_tui.rewrite.gate import environment_gate, environment_preludes, imported
 from npufuse_tui.rewrite.region import CannotRewrite, Region, find_region
+from npufuse_tui.rewrite.render import render, render_input
 from npufuse_tui.rewrite.text import SourceText
 from npufuse_tui.rules import Rule
 from npufuse_tui.scan.chain import chain, estimate
@@ -137,7 +139,7 @@ def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
     module = function.module
     branch = build(function, text, region, block.matches)
     gate = environment_gate(rule)
-    guarded = guarded_block(region, branch, gate, _activation_conditions(block.matches, branch))
+    guarded = guarded_block(region, branch, gate, _conditions(rule, block.matches, branch))
     preludes = [*environment_preludes(rule, module), *_needed_preludes(rule, guarded, module)]
     change = file_edit(module.file, text.data, guarded, preludes)
     splices = all_splices(text, [change], module.tree)
@@ -165,8 +167,6 @@ def _as_block(code: str) -> str:
 
 def _activation_conditions(matches: Sequence[Match], branch: FusedBranch) -> list[str]:
     """What must hold of activations that are looked up at run time."""
-    from npufuse_tui.rewrite.render import render
-
     conditions: dict[str, None] = {}
     for match in matches:
         for node, op, attrs in match.activations:
@@ -181,6 +181,29 @@ def _activation_conditions(matches: Sequence[Match], branch: FusedBranch) -> lis
     return list(conditions)
 
 
+def _conditions(rule: Rule, matches: Sequence[Match], branch: FusedBranch) -> list[str]:
+    """What else the guard asks: the activations, and the rule's own limits."""
+    conditions = dict.fromkeys(_activation_conditions(matches, branch))
+    for match in matches:
+        for variants, guard in rule.guards:
+            if variants and match.variant not in variants:
+                continue
+            inputs: dict[str, str] = {}
+            for name in inspect.signature(guard.function).parameters:
+                code = render_input(match.values[name], branch.entry)
+                if code is None:
+                    raise CannotRewrite(
+                        Text(
+                            "{name} has no name where the block begins, so its limits cannot be asked for",
+                            "{name} 在代码块起点没有名称，无法检查其限制",
+                        ).format(name=name)
+                    )
+                inputs[name] = code
+            _, expression = expand(guard, inputs, set())
+            conditions[expression] = None
+    return list(conditions)
+
+
 def _needed_preludes(rule: Rule, guarded: Guarded, module: object) -> list[Prelude]:
     """Helpers that the fused branch calls, and imports that the new code needs."""
     from npufuse_tui.dataflow.source import SourceModule
@@ -189,7 +212,7 @@ def _needed_preludes(rule: Rule, guarded: Guarded, module: object) -> list[Prelu
     code = guarded.guard + "\n" + guarded.replacement
     preludes: list[Prelude] = []
     for name, source in rule.helpers.items():
-        if re.search(rf"\b{name}\b", guarded.replacement):
+        if re.search(rf"\b{name}\b", code):
             preludes.append(Prelude(f"helper:{name}", source.rstrip("\n"), 40))
             code += "\n" + source
     for name in ("functools", "torch", "math"):

@@ -84,7 +84,7 @@ _compiled: dict[int, tuple[CompiledPattern, ...]] = {}
 
 def _candidates(module: SourceModule, rules: Sequence[Rule]) -> list[Candidate]:
     text = SourceText(module.source)
-    every = list(scopes(module))
+    every = [scope for scope in scopes(module) if scope.node.name != "__init__"]
     texts = {}
     for scope in every:
         texts[scope] = module.source[

@@ -13,6 +13,10 @@ def can_match(source: bytes, rules: Iterable[Rule]) -> list[Rule]:
     return [rule for rule in rules if all(any(word in source for word in group) for group in rule.needs)]
 
 
+LONGEST_HELPER = 4000
+"""Bytes of a function beyond which it is no helper that would be inlined."""
+
+
 class FunctionFilter:
     """Tells of the functions of one file which are worth lowering for a rule.
 
@@ -23,11 +27,19 @@ class FunctionFilter:
     def __init__(self, rules: Sequence[Rule], texts: dict[str, list[bytes]], imported: Iterable[str]) -> None:
         words = {word for rule in rules for group in rule.needs[:1] for word in group}
         self._own = re.compile(b"|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)))
-        names = {name for name, bodies in texts.items() if any(self._own.search(body) for body in bodies)}
+        names = {
+            name
+            for name, bodies in texts.items()
+            if any(len(body) <= LONGEST_HELPER and self._own.search(body) for body in bodies)
+        }
         names |= {name for name in imported if self._own.search(name.encode())}
         for _ in range(2):
             calling = self._calling(names)
-            more = {name for name, bodies in texts.items() if calling and any(calling.search(body) for body in bodies)}
+            more = {
+                name
+                for name, bodies in texts.items()
+                if calling and any(len(body) <= LONGEST_HELPER and calling.search(body) for body in bodies)
+            }
             if more <= names:
                 break
             names |= more
