@@ -24,6 +24,15 @@ _kernels: dict[str, Kernel] = {}
 _libraries: list[torch.library.Library] = []  # a library that is collected takes its kernels with it
 
 
+def _autocast_is_on() -> bool:
+    return bool(_asked("cpu") if _by_device else _asked())
+
+
+# torch 2.4 asks for one device at a time, and warns of the other name.
+_by_device = hasattr(torch, "get_autocast_dtype")
+_asked = torch.is_autocast_enabled if _by_device else torch.is_autocast_cpu_enabled
+
+
 def kernel(*names: str) -> Callable[[Kernel], Kernel]:
     """Marks a function as the kernel of operators: `npu_swiglu`, or `npu_grouped_matmul.List` for an overload."""
 
@@ -49,32 +58,38 @@ def register(namespace: str = "npu", define: bool = True) -> dict[str, bool]:
     _libraries.append(library)
     found: dict[str, bool] = {}
     for name, overloads in schemas().items():
-        for overload, entry in overloads.items():
+        # torch takes the first overload that the arguments fit: the default one comes first.
+        for overload, entry in sorted(overloads.items(), key=lambda item: item[0] != "default"):
             full = name if overload == "default" else f"{name}.{overload}"
             if define:
                 library.define(entry["schema"])
             function = _kernels.get(full)
             found[full] = function is not None
             if function is not None:
-                _implement(library, namespace, full, function, entry["autograd_kind"])
+                _implement(library, namespace, full, function, entry["autograd_kind"], define)
             elif define:
                 library.impl(full, functools.partial(_missing, full), "CPU")
     return found
 
 
-def _implement(library: torch.library.Library, namespace: str, name: str, function: Kernel, kind: str) -> None:
+def _implement(
+    library: torch.library.Library, namespace: str, name: str, function: Kernel, kind: str, meta: bool
+) -> None:
     plain = name.split(".")[0]
     below = _below_autograd(plain, function)
     library.impl(name, below, "CPU")
-    library.impl(name, below, "Meta")
+    if meta:
+        library.impl(name, below, "Meta")
     if kind == "formula":
         through = _with_autograd(plain, function)
         library.impl(name, through, "AutogradCPU")
-        library.impl(name, through, "AutogradMeta")
+        if meta:
+            library.impl(name, through, "AutogradMeta")
     elif kind == "error_fallback":
         raising = _without_derivative(f"{namespace}::{plain}", below)
         library.impl(name, raising, "AutogradCPU")
-        library.impl(name, raising, "AutogradMeta")
+        if meta:
+            library.impl(name, raising, "AutogradMeta")
 
 
 def _missing(name: str, *args: object, **kwargs: object) -> object:
@@ -85,7 +100,7 @@ def _with_autograd(name: str, function: Kernel) -> Kernel:
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         record.called(name)
-        if torch.is_autocast_cpu_enabled():  # a fused operator knows no autocast, and computes in float32
+        if _autocast_is_on():  # a fused operator knows no autocast, and computes in float32
             with torch.autocast("cpu", enabled=False):
                 return function(*args, **kwargs)
         return function(*args, **kwargs)

@@ -244,20 +244,29 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
     return [torch.float16, torch.bfloat16]
 
 
+_by_device = hasattr(torch, "get_autocast_dtype")  # torch 2.4 and newer; before, each device had its own functions
+
+
 def is_autocast_enabled() -> bool:
-    return bool(torch.is_autocast_cpu_enabled())
+    return bool(torch.is_autocast_enabled("npu") if _by_device else torch.is_autocast_cpu_enabled())
 
 
 def set_autocast_enabled(enable: bool) -> None:
-    torch.set_autocast_cpu_enabled(enable)
+    if _by_device:
+        torch.set_autocast_enabled("npu", enable)
+    else:
+        torch.set_autocast_cpu_enabled(enable)
 
 
 def get_autocast_dtype() -> torch.dtype:
-    return torch.get_autocast_cpu_dtype()
+    return torch.get_autocast_dtype("npu") if _by_device else torch.get_autocast_cpu_dtype()
 
 
 def set_autocast_dtype(dtype: torch.dtype) -> None:
-    torch.set_autocast_cpu_dtype(dtype)
+    if _by_device:
+        torch.set_autocast_dtype("npu", dtype)
+    else:
+        torch.set_autocast_cpu_dtype(dtype)
 
 
 class _Flags:
