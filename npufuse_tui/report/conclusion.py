@@ -69,9 +69,9 @@ def reason_of(outcome: Outcome, session: Session) -> Text:
     if task.reason:
         return task.reason
     if task.state is TaskState.OP_FAILED:
-        return Text("the operator check failed: {0}", "算子校验未通过：{0}").format(labels.check_line(task.op))
+        return Text("operator check: {0}", "算子校验：{0}").format(labels.check_line(task.op))
     if task.state is TaskState.LOSS_FAILED:
-        return Text("the loss check failed: {0}", "loss 校验未通过：{0}").format(labels.loss_line(task.loss))
+        return Text("loss check: {0}", "loss 校验：{0}").format(labels.loss_line(task.loss))
     if task.state is TaskState.BLOCKED:
         return Text("no reason was recorded", "未记录原因")
     if task.conclusion is Conclusion.ADOPT:
@@ -93,7 +93,8 @@ def not_measured(session: Session) -> tuple[Text, ...]:
         )
         said.append(
             Text(
-                "Numbers on an NPU: the emulator follows the operator's documented arithmetic; the hardware's own rounding was not seen.",
+                "Numbers on an NPU: the emulator follows the operator's documented arithmetic; "
+                "the hardware's own rounding was not seen.",
                 "NPU 上的数值：仿真依照算子文档的算法；硬件自身的舍入行为未经验证。",
             )
         )
@@ -184,6 +185,9 @@ def conclusion_markdown(session: Session, language: str | None = None) -> str:
     def say(en: str, zh: str) -> str:
         return md.sentence(Text(en, zh).in_language(said))
 
+    def of(text: Text) -> str:
+        return md.sentence(text.in_language(said))
+
     found = conclude(session)
     blocks = [
         "# " + say("Conclusion of session", "会话结论") + f" {md.code(session.id)}",
@@ -203,8 +207,8 @@ def conclusion_markdown(session: Session, language: str | None = None) -> str:
             lines = [
                 f"- {md.code(one.title)} ({md.code(one.task.id)})",
                 f"  - {say('Why', '理由')}: {md.sentence(reason_of(one, session).in_language(said))}",
-                f"  - {say('Operator check', '算子校验')}: {md.sentence(labels.check_line(one.task.op).in_language(said))}",
-                f"  - {say('Loss', 'loss')}: {md.sentence(labels.loss_line(one.task.loss).in_language(said))}",
+                f"  - {say('Operator check', '算子校验')}: {of(labels.check_line(one.task.op))}",
+                f"  - {say('Loss', 'loss')}: {of(labels.loss_line(one.task.loss))}",
                 f"  - {say('How much', '收益')}: {md.sentence(how_much(one, session).in_language(said))}",
             ]
             if one.task.commit:

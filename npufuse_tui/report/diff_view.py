@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$")
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
@@ -23,7 +24,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One side of a row. `kind`: "same", "removed", "added", or "moved" for a line that only changed its indentation."""
+    """One side of a row. `kind`: "same", "removed", "added", or "moved" for one that only changed its indentation."""
 
     number: int
     kind: str
@@ -137,7 +138,7 @@ def _sizes(header: str) -> list[int]:
 
 
 def _rows(lines: list[_Line]) -> Iterator[Row]:
-    """The rows of one hunk: lines that are the same face each other; what was taken out faces what was put in for it."""
+    """The rows of one hunk: equal lines face each other; what was taken out faces what was put in for it."""
     left_colours = _coloured([one for one in lines if one.mark != "+"], "left")
     right_colours = _coloured([one for one in lines if one.mark != "-"], "right")
     place = 0
@@ -189,19 +190,14 @@ def _changed(
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind == "equal":
             for one, other in zip(removed[a:b], added[c:d], strict=True):
-                indent = len(other.text) - len(other.text.lstrip())
-                yield Row(left(one, "moved", []), right(other, "moved", [(0, indent)]))
+                deeper = max(0, _indent(other.text) - _indent(one.text))
+                yield Row(left(one, "moved", []), right(other, "moved", [(0, deeper)] if deeper else []))
             continue
         for place in range(max(b - a, d - c)):
-            one = removed[a + place] if a + place < b else None
-            other = added[c + place] if c + place < d else None
-            if one and other:
-                old, new = _words(one.text, other.text)
-                yield Row(left(one, "removed", old), right(other, "added", new))
-            elif one:
-                yield Row(left(one, "removed", []), None)
-            elif other:
-                yield Row(None, right(other, "added", []))
+            gone = removed[a + place] if a + place < b else None
+            come = added[c + place] if c + place < d else None
+            old, new = _words(gone.text, come.text) if gone and come else ([], [])
+            yield Row(left(gone, "removed", old) if gone else None, right(come, "added", new) if come else None)
 
 
 def _words(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -214,6 +210,10 @@ def _words(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int, i
     old_ranges = [(old_at[a], old_at[b]) for kind, a, b, _, _ in matcher.get_opcodes() if kind != "equal" and a < b]
     new_ranges = [(new_at[c], new_at[d]) for kind, _, _, c, d in matcher.get_opcodes() if kind != "equal" and c < d]
     return old_ranges, new_ranges
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def _offsets(words: list[str]) -> list[int]:
@@ -229,7 +229,7 @@ def _segments(coloured: list[tuple[str, str]], ranges: list[tuple[int, int]]) ->
     at = 0
     for text, colour in coloured:
         cuts = sorted({0, len(text), *(edge - at for pair in ranges for edge in pair if 0 < edge - at < len(text))})
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             changed = any(low <= at + start < high for low, high in ranges)
             pieces.append(Segment(text[start:end], colour, changed))
         at += len(text)

@@ -167,7 +167,8 @@ class _Report:
 
     def group(self, number: int, group: Opportunity) -> list[str]:
         first = group.first
-        title = f"#### {number}. {md.sentence(first.rule)}: {md.sentence(first.qualname)}, {self.of(labels.VERDICT[first.verdict])}"
+        name = f"{md.sentence(first.rule)}: {md.sentence(first.qualname)}"
+        title = f"#### {number}. {name}, {self.of(labels.VERDICT[first.verdict])}"
         rows = [
             (self.say("Id", "编号"), md.code(first.id)),
             (self.say("Place", "位置"), md.code(place_of(first))),
@@ -194,7 +195,7 @@ class _Report:
             blocks += ["**" + self.say("Replacement", "替换") + "**", md.fence(first.replacement, "python")]
         else:
             blocks.append(self.say("There is no replacement to show: {0}", "没有可展示的替换：{0}", first.reason))
-        blocks += self.risks(first) + self.reuse(first) + self.chain(first)
+        blocks += self.risks(group) + self.reuse(first) + self.chain(first)
         blocks += ["**" + self.say("The operator", "算子资料") + "**", self.api(first.api)]
         return blocks
 
@@ -220,12 +221,13 @@ class _Report:
         )
         return md.table(head, rows)
 
-    def risks(self, one: Candidate) -> list[str]:
+    def risks(self, group: Opportunity) -> list[str]:
         title = "**" + self.say("Risks", "风险") + "**"
-        if not one.risks:
+        found = [*((group.first, risk) for risk in group.first.risks), *group.other_risks]
+        if not found:
             return [title, self.say("None was found.", "未发现。")]
         items = []
-        for risk in one.risks:
+        for one, risk in found:
             where = f"{risk.file or one.file}:{risk.line}" if risk.line else risk.file
             items.append(
                 f"- {_MARK[risk.severity]} {self.of(labels.SEVERITY[risk.severity])}, {md.code(risk.code)}: "
@@ -305,14 +307,15 @@ class _Report:
                 "- " + line
                 for line in (
                     self.say(
-                        "Estimated: counted from the dataflow graph of the code. A launch is one kernel sent to the device; a pass is "
-                        "one read or write of a whole tensor in device memory. Neither is a time.",
+                        "Estimated: counted from the dataflow graph of the code. A launch is one kernel sent to the "
+                        "device; a pass is one read or write of a whole tensor in device memory. Neither is a time.",
                         "估计：按代码的数据流图计数。一次下发是向设备发送一个算子；一次显存读写是完整读或写一个张量。二者都不是时间。",
                     ),
                     self.say(
-                        "Executable proof: the block, cut out verbatim, run against its replacement on random tensors. On CPU emulation it "
-                        "says that the numbers agree there, and nothing about speed.",
-                        "可执行证明：原样取出代码块，与替换代码在随机张量上对比运行。在 CPU 仿真上，它只说明数值在仿真中一致，不说明速度。",
+                        "Executable proof: the block, cut out verbatim, run against its replacement on random tensors. "
+                        "On CPU emulation it says that the numbers agree there, and nothing about speed.",
+                        "可执行证明：原样取出代码块，与替换代码在随机张量上对比运行。"
+                        "在 CPU 仿真上，它只说明数值在仿真中一致，不说明速度。",
                     ),
                     self.say(
                         "Recommended may be approved in bulk, caution one by one, refused is shown only.",

@@ -1,4 +1,4 @@
-"""The identification report as one page for a browser: what `identification` says, with colours, folding and a filter."""
+"""The identification report as a page for a browser: what `identification` says, with colours and a filter."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from npufuse_tui.language import current_language
 from npufuse_tui.model import Candidate, Priority, ScanResult, Verdict
 from npufuse_tui.report import api_lines, diff_view, labels
-from npufuse_tui.report.page import render
 from npufuse_tui.report.opportunity import gain, lines_of, opportunities, place_of, suggested_order
+from npufuse_tui.report.page import render
 
 if TYPE_CHECKING:
     from npufuse_tui.judgement.api import ApiFacts

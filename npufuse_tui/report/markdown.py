@@ -30,7 +30,7 @@ def sentence(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """`text` as a code span. What a span cannot hold in a table, a pipe or a backtick, goes in as entities of <code>."""
+    """`text` as a code span; what holds a pipe or a backtick, which a table cannot, is written in entities."""
     kept = " ".join(visible(text).split())
     if kept and "|" not in kept and "`" not in kept:
         return f"`{kept}`"

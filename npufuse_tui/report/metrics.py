@@ -1,7 +1,7 @@
 """The steps of the runs, read from their JSON lines and put side by side: baseline against candidate.
 
-A run's metrics file has one `{"step", "loss", "step_time", "phase"}` a line, times in seconds. A run that was killed may
-end in half a line; such lines are left out and counted.
+A run's metrics file has one `{"step", "loss", "step_time", "phase"}` a line, times in seconds. A run that was killed
+may end in half a line; such lines are left out and counted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from npufuse_tui.language import Text
 from npufuse_tui.model import RunRecord, Session, Task
 from npufuse_tui.report.contract_json import SCHEMA, finite, task_document
 
@@ -28,7 +29,7 @@ class Series:
     step_time: Mapping[int, float] = field(default_factory=dict)
     phase: Mapping[int, str] = field(default_factory=dict)
     unread: int = 0
-    missing: str | None = None
+    missing: Text | None = None
 
     @property
     def steps(self) -> list[int]:
@@ -51,10 +52,15 @@ class Comparison:
 def read_series(folder: Path, run: RunRecord) -> Series:
     """The metrics of one run, from its file inside the session's folder. Never raises for what the file holds."""
     if run.metrics is None:
-        return Series(run.label, missing="no metrics were recorded")
+        return Series(run.label, missing=Text("no metrics were recorded", "没有记录指标"))
     path = (folder / run.metrics).resolve()
     if not path.is_relative_to(folder.resolve()):
-        return Series(run.label, missing=f"the metrics file {run.metrics} lies outside of the session")
+        return Series(
+            run.label,
+            missing=Text("the metrics file {0} lies outside of the session", "指标文件 {0} 不在会话目录之内").format(
+                run.metrics
+            ),
+        )
     loss: dict[int, float] = {}
     step_time: dict[int, float] = {}
     phase: dict[int, str] = {}
@@ -67,18 +73,22 @@ def read_series(folder: Path, run: RunRecord) -> Series:
                 try:
                     row = json.loads(line)
                     step = int(row["step"])
+                    numbers = {name: _number(row.get(name)) for name in ("loss", "step_time")}
                 except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                     unread += 1
                     continue
                 for name, kept in (("loss", loss), ("step_time", step_time)):
-                    value = row.get(name)
-                    if isinstance(value, (int, float)) and not isinstance(value, bool):
-                        kept[step] = float(value)
-                    elif isinstance(value, str) and value.lower() in ("nan", "inf", "-inf", "infinity", "-infinity"):
-                        kept[step] = float(value)
-                phase[step] = str(row.get("phase") or "steady")
+                    value = numbers[name]
+                    if value is not None:
+                        kept[step] = value
+                phase[step] = "warmup" if row.get("phase") == "warmup" else "steady"
     except OSError as error:
-        return Series(run.label, missing=f"the metrics file {run.metrics} cannot be read: {error.strerror}")
+        return Series(
+            run.label,
+            missing=Text("the metrics file {0} cannot be read: {1}", "指标文件 {0} 无法读取：{1}").format(
+                run.metrics, error.strerror
+            ),
+        )
     return Series(run.label, loss, step_time, phase, unread)
 
 
@@ -157,6 +167,13 @@ def metrics_document(session: Session, task: Task, compared: Comparison | None, 
         "task": task_document(task, session, language),
         "metrics": columns(compared or Comparison(empty, empty)),
     }
+
+
+def _number(value: object) -> float | None:
+    """What a line holds as a number; NaN and infinity may be written as words."""
+    if isinstance(value, str) and value.lower().lstrip("-") in ("nan", "inf", "infinity"):
+        return float(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _rank(value: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from npufuse_tui.language import Text, same
-from npufuse_tui.model import Candidate, Estimate, Priority, Severity, Verdict
+from npufuse_tui.model import Candidate, Estimate, Priority, Risk, Severity, Verdict
 from npufuse_tui.report import labels
 from npufuse_tui.report.contract_json import in_order
 
@@ -37,8 +37,26 @@ class Opportunity:
         return sum(one.memory_passes_before - one.memory_passes_after for one in counted) if counted else None
 
     @property
+    def other_risks(self) -> tuple[tuple[Candidate, Risk], ...]:
+        """What other places risk and the first does not, each with the first place that shows it."""
+        said = {(risk.code, risk.message) for risk in self.first.risks}
+        found: list[tuple[Candidate, Risk]] = []
+        for one in self.places[1:]:
+            for risk in one.risks:
+                if (risk.code, risk.message) not in said:
+                    said.add((risk.code, risk.message))
+                    found.append((one, risk))
+        return tuple(found)
+
+    @property
+    def worst_risk(self) -> int:
+        """-1 without risks, else the weight of the worst one of any place."""
+        return max((_WEIGHT[risk.severity] for one in self.places for risk in one.risks), default=-1)
+
+    @property
     def risk_weight(self) -> int:
-        return sum(_WEIGHT[risk.severity] for risk in self.first.risks)
+        own = sum(_WEIGHT[risk.severity] for risk in self.first.risks)
+        return own + sum(_WEIGHT[risk.severity] for _, risk in self.other_risks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +101,7 @@ def suggested_order(candidates: Iterable[Candidate]) -> list[Turn]:
         key=lambda one: (
             _VERDICT[one.first.verdict],
             _PRIORITY[one.first.priority],
-            one.risk_weight >= _WEIGHT[Severity.DANGER],
+            one.worst_risk >= _WEIGHT[Severity.DANGER],
             -(one.launches_saved or 0),
             one.risk_weight,
             one.first.rule,
@@ -115,14 +133,15 @@ def _why(one: Opportunity) -> Text:
             said,
             Text("proof passed at {0} of {1}", "{1} 处中 {0} 处的可执行证明通过").format(len(checked), len(one.places)),
         )
-    worst = max((_WEIGHT[risk.severity] for risk in first.risks), default=-1)
+    every = (*first.risks, *(risk for _, risk in one.other_risks))
+    warnings = sum(risk.severity is Severity.WARNING for risk in every)
     risks = {
         -1: Text("no risk found", "未发现风险"),
         0: Text("no risk above the level of information", "没有高于“提示”级的风险"),
         1: Text("{0} warning(s) to read first", "先读 {0} 条警告"),
         4: Text("has a danger to settle first", "须先处理“危险”级风险"),
-    }[worst]
-    return labels.join(said, risks.format(sum(risk.severity is Severity.WARNING for risk in first.risks)))
+    }[one.worst_risk]
+    return labels.join(said, risks.format(warnings))
 
 
 def gain(estimate: Estimate | None) -> Text:
@@ -130,7 +149,8 @@ def gain(estimate: Estimate | None) -> Text:
     if estimate is None:
         return Text("not estimated", "未估计")
     return Text(
-        "launches {0} → {1}, passes over device memory {2} → {3}, each time the block runs (estimated: {4}; not measured)",
+        "launches {0} → {1}, passes over device memory {2} → {3}, each time the block runs "
+        "(estimated: {4}; not measured)",
         "每次执行：下发次数 {0} → {1}，显存读写次数 {2} → {3}（估计：{4}；非实测）",
     ).format(
         estimate.launches_before,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from npufuse_tui.language import Text, current_language
 from npufuse_tui.model import Decision, Session, Stage, TaskState, Verdict
 from npufuse_tui.report import labels, redact
@@ -60,7 +62,7 @@ def progress_markdown(session: Session, language: str | None = None) -> str:
             ),
         ]
     if session.approvals:
-        names = {one.id: one for one in session.scan.candidates} if session.scan else {}
+        rules = {one.id: one.rule for one in session.scan.candidates} if session.scan else {}
         blocks += [
             "## " + say("Decisions", "决定"),
             md.table(
@@ -73,7 +75,7 @@ def progress_markdown(session: Session, language: str | None = None) -> str:
                 ),
                 [
                     (
-                        f"{md.code(one.candidate)} {md.sentence(names[one.candidate].rule) if one.candidate in names else ''}".rstrip(),
+                        f"{md.code(one.candidate)} {md.sentence(rules.get(one.candidate, ''))}".rstrip(),
                         of(labels.DECISION[one.decision])
                         + (say(" (edited by hand)", "（手工修改）") if one.edit else ""),
                         md.sentence(one.who),
@@ -127,8 +129,7 @@ def _task_row(outcome: Outcome, session: Session, language: str) -> tuple[str, .
     )
 
 
-def _next(session: Session, say: object) -> str:
-    speak = say if callable(say) else str
+def _next(session: Session, speak: Callable[..., str]) -> str:
     resume = md.code(f"npufuse --resume {session.id}")
     approved = sum(one.decision is Decision.APPROVED for one in session.approvals)
     if session.stage in (Stage.SCAN, Stage.CANDIDATES, Stage.CHECKPOINT):

@@ -51,8 +51,8 @@ def pull_request_text(session: Session, language: str | None = None) -> str:
         " ".join(md.visible(title).split()),
         "## " + say("What changes", "改动内容"),
         say(
-            "Each place below gets a fused branch behind a switch; the original code stays, verbatim, as the other branch. "
-            "Each was verified alone against {0}.",
+            "Each place below gets a fused branch behind a switch; the original code stays, verbatim, as the "
+            "other branch. Each was verified alone against {0}.",
             "下列每处都在开关之后增加融合分支；原代码原样保留为另一分支。每一处都单独与 {0} 对比验证。",
             session.base or Text("the unmodified code", "未修改的代码"),
         ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-_SECRET = r"[\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|private[_-]?key)[\w.-]*"
+_SENSITIVE = r"[\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|private[_-]?key)[\w.-]*"
 _ASSIGNED = re.compile(
-    rf"(?i)(?<![\w-])(-{{0,2}}{_SECRET})(\s*[=:]\s*|(?<=\w)\s+(?=[^-\s]))(\"[^\"]*\"|'[^']*'|[^\s\"';&|]+)"
+    rf"(?i)(?<![\w-])(-{{0,2}}{_SENSITIVE})(\s*[=:]\s*|(?<=\w)\s+(?=[^-\s]))(\"[^\"]*\"|'[^']*'|[^\s\"';&|]+)"
 )
-_NAMED = re.compile(rf"(?i)^{_SECRET}$")
+_NAMED = re.compile(rf"(?i)^{_SENSITIVE}$")
 _KNOWN = re.compile(r"\b(hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|AKIA[0-9A-Z]{16})\b")
 _IN_ADDRESS = re.compile(r"(\w+://[^/\s:@]+:)[^@\s/]+@")
 HIDDEN = "[hidden]"

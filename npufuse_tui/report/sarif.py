@@ -20,7 +20,7 @@ _ROOT = "ROOT"
 
 
 def sarif_document(result: ScanResult, language: str | None = None) -> dict[str, Any]:
-    """The log: one run, one rule for each rule that ran, one result for each candidate, one notification for each skipped file."""
+    """The log: one run with its rules, a result for each candidate, a notification for each skipped file."""
     said = language or current_language()
     rules = sorted(result.rules, key=lambda one: one.id)
     known = [one.id for one in rules]

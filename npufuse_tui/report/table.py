@@ -1,4 +1,4 @@
-"""`scan --format table`: candidates, rules and skipped files for a terminal of any width, with no colour and no markup."""
+"""`scan --format table`: candidates, rules and skipped files for a terminal of any width, without colour."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _rules(rules: tuple[RuleSummary, ...], language: str, room: int) -> list[str
     return [
         (
             _GAP.join(
-                pad(cell, size, 0 < place) for place, (cell, size) in enumerate(zip(row[:-1], sizes[:-1], strict=True))
+                pad(cell, size, place > 0) for place, (cell, size) in enumerate(zip(row[:-1], sizes[:-1], strict=True))
             )
             + _GAP
             + shorten(row[-1], room - used)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from npufuse_tui.language import Text, current_language
-from npufuse_tui.model import Approval, Conclusion, Decision, RunRecord, Session, Task, TaskState
+from npufuse_tui.model import Approval, Candidate, Conclusion, Decision, RunRecord, Session, Task, TaskState
 from npufuse_tui.report import api_lines, diff_view, facts, labels, redact
 from npufuse_tui.report.conclusion import Outcome, conclude, headline, how_much, reason_of, total_saved
-from npufuse_tui.report.page import render
 from npufuse_tui.report.metrics import Comparison, Series, columns, comparison, thinned
 from npufuse_tui.report.opportunity import gain, place_of
+from npufuse_tui.report.page import render
 
 _LONGEST_LOG = 8_000
 _MOST_CASES = 500
@@ -23,7 +23,7 @@ _MOST_CASES = 500
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """One of the checks as the head of a page shows it. `tone`: "good", "bad", "open" (not run, not known) or "veiled"."""
+    """One of the checks as the head of a page shows it. `tone`: "good", "bad", "open" (not known) or "veiled"."""
 
     anchor: str
     title: Text
@@ -63,7 +63,8 @@ def candidate_page(
         speed_line=labels.speed_line(task.speed, session.backend),
         files=diff_view.parse(candidate.diff) if candidate and candidate.diff else (),
         approval=approval,
-        by_hand=_by_hand(approval),
+        by_hand=_by_hand(approval, candidate),
+        edited=approval is not None and approval.edit is not None,
         cases=task.op.per_case[:_MOST_CASES] if task.op else (),
         environment=facts.environment(session),
         runs=[_run(one) for one in runs],
@@ -94,6 +95,7 @@ def index_page(
             {
                 "outcome": one,
                 "page": pages.get(one.task.id, ""),
+                "place": place_of(one.candidate) if one.candidate else one.task.id,
                 "tone": tone_of(one.task),
                 "reason": reason_of(one, session),
                 "how_much": how_much(one, session),
@@ -194,7 +196,8 @@ def _chart_note(session: Session, task: Task, compared: Comparison | None) -> Te
     if len(compared.steps) > len(thinned(compared)):
         said.append(
             Text(
-                "{0} of {1} steps are in this page, the extremes of each stretch among them; all are in the metrics file.",
+                "{0} of {1} steps are in this page, the extremes of each stretch among them; "
+                "all are in the metrics file.",
                 "本页含 {1} 步中的 {0} 步（保留每段的极值）；全部数据见指标文件。",
             ).format(len(thinned(compared)), len(compared.steps))
         )
@@ -223,9 +226,15 @@ def _approval(session: Session, candidate: str) -> Approval | None:
     return own[-1] if own else None
 
 
-def _by_hand(approval: Approval | None) -> list[tuple[str, str]]:
-    """The text that a person put in place of the candidate's own, file by file."""
-    if approval is None or approval.edit is None:
+def _shown(approval: Approval, candidate: Candidate | None) -> bool:
+    """Whether the candidate's difference is the one that was approved, hand-made or not."""
+    own, approved = candidate.edit if candidate else None, approval.edit
+    return own is not None and approved is not None and own.digest == approved.digest
+
+
+def _by_hand(approval: Approval | None, candidate: Candidate | None) -> list[tuple[str, str]]:
+    """The text that a person put in place of the candidate's own, where the difference does not show it."""
+    if approval is None or approval.edit is None or _shown(approval, candidate):
         return []
     return [(one.file, "\n".join(splice.text for splice in one.splices)) for one in approval.edit.files]
 

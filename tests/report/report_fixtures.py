@@ -397,8 +397,8 @@ def session(folder: Path, backend: Backend = Backend.EMULATED, steps: int = 60) 
         tasks=tasks,
         notes={
             "environment.torch": "2.13.0",
-            "environment.torch_npu": "2.13.0 (emulated)",
-            "environment.device": "cpu",
+            "environment.torch_npu": "2.13.0 (emulated)" if backend is Backend.EMULATED else "2.13.0",
+            "environment.device": "cpu" if backend is Backend.EMULATED else "Ascend 910B3",
             "environment.python": "3.11.7",
         },
     )
