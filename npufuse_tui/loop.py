@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npufuse_tui.errors import KeptSafe, NpufuseError, WrongInput
+from npufuse_tui.errors import KeptSafe, MachineLacks, NpufuseError, WrongInput
 from npufuse_tui.events import Applied, Committed, Listener, Message, TaskChanged, ignore
 from npufuse_tui.language import Text
 from npufuse_tui.model import (
@@ -29,6 +29,7 @@ from npufuse_tui.workspace import decisions, sessions
 from npufuse_tui.workspace.store import SessionStore
 
 if TYPE_CHECKING:
+    from npufuse_tui.report.session_report import ReportPaths as ReportPaths
     from npufuse_tui.verify.verifier import VerifyOptions
     from npufuse_tui.workspace.apply_plan import ApplyPlan
     from npufuse_tui.workspace.worktrees import Worktrees
@@ -65,17 +66,6 @@ class LoopOptions:
     branch: str | None = None
     backend: str = "auto"
     torch_npu: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReportPaths:
-    """Where the reports are: folder, the identification report in both formats, one validation report a candidate."""
-
-    folder: Path
-    identification_markdown: Path
-    identification_html: Path
-    validation: tuple[tuple[str, Path], ...] = ()
-    pull_request: Path | None = None
 
 
 class Loop:
@@ -422,9 +412,19 @@ class Loop:
 
     def write_reports(self, listen: Listener = ignore, folder: Path | None = None) -> ReportPaths:
         """The identification report (Markdown, HTML) and a validation report for each task."""
-        from npufuse_tui.reports_of_session import write_reports
+        from npufuse_tui.report.session_report import write_reports
 
-        return write_reports(self.store, listen, folder)
+        try:
+            return write_reports(
+                self.session, self.store.folder, output=folder, listen=listen, torch_npu=self.options.torch_npu
+            )
+        except OSError as error:
+            raise MachineLacks(
+                Text(
+                    "the reports cannot be written ({why}): make {folder} writable, or choose another with --output",
+                    "无法写入报告（{why}）：请使 {folder} 可写，或用 --output 换一个位置",
+                ).format(why=error.strerror or error, folder=folder or self.store.folder)
+            ) from error
 
     def pull_request_text(self) -> str:
         """Markdown for the pull request of the branch: what was replaced, what was measured, what was left out."""
