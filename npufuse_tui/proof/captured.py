@@ -3,7 +3,7 @@
 A value is described as plain data:
 
 * {"kind": "tensor", "shape", "dtype", "stride", "requires_grad", "mean", "std"}: random, normal with that mean and
-  spread;
+  spread (a tensor that was constant, such as a weight of ones, is given a spread: a constant hides mistakes);
 * the same with "file" and "key": the recorded tensor itself, out of a file of tensors (loaded with `weights_only`);
 * {"kind": "value", "value": …}: a number, a string, None, a list of these.
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+_LEAST_SPREAD = 0.3
 
 
 def materialised(captured: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -29,18 +31,20 @@ def _value(torch: Any, spec: Mapping[str, Any]) -> Any:
         return spec["value"]
     if spec.get("file"):
         recorded = torch.load(spec["file"], map_location="cpu", weights_only=True)[spec["key"]]
-        return _marked(torch, _with_strides(torch, recorded, spec["stride"]), spec)
+        kept = recorded[tuple(slice(0, length) for length in spec["shape"])]
+        return _marked(torch, _with_strides(torch, kept, spec["stride"]), spec)
     dtype = getattr(torch, spec["dtype"])
     shape = tuple(spec["shape"])
     if dtype.is_floating_point or dtype.is_complex:
         spread = spec.get("std")
         centre = spec.get("mean")
         values = torch.randn(shape, dtype=torch.complex64 if dtype.is_complex else torch.float32)
-        values = values * (1.0 if spread is None else spread) + (0.0 if centre is None else centre)
+        centre = 0.0 if centre is None else centre
+        values = values * (spread or _LEAST_SPREAD * max(1.0, abs(centre))) + centre
     elif dtype == torch.bool:
         values = torch.rand(shape) < 0.5
     else:
-        values = torch.randint(spec.get("low", 0), spec.get("high", 1) + 1, shape)
+        values = torch.randint(int(spec.get("low") or 0), int(spec.get("high") or 0) + 1, shape)
     return _marked(torch, _with_strides(torch, values.to(dtype), spec["stride"]), spec)
 
 

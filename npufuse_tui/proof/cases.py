@@ -35,6 +35,8 @@ class Case:
     layout: str
     captured: Mapping[str, Any] | None = None
     label: str = ""
+    autocast: str | None = None
+    gradients: bool = True
 
     @property
     def shape_text(self) -> str:
@@ -83,7 +85,8 @@ def cases_of(rule: Rule, example: Example, kinds: Kinds, dtypes: Sequence[str]) 
     if example.shapes and "float32" in wanted:
         yield Case(example.shapes[0], "float32", "float32", "near zero")
     if example.shapes and "bfloat16" in wanted:
-        yield Case(example.shapes[0], "bfloat16", "float32" if kinds.parameters else "bfloat16", "autocast")
+        held = "float32" if kinds.parameters else "bfloat16"
+        yield Case(example.shapes[0], "bfloat16", held, "autocast", autocast="bfloat16")
 
 
 class Inputs:

@@ -153,6 +153,7 @@ def _one_case(
     dtype_as: str | None,
 ) -> Outcome:
     torch = importlib.import_module("torch")
+    gradients = gradients and case.gradients
     inputs = Inputs(values, case, kinds, device, gradients)
     original, fused, exact = regions
     seed = seed_of(case)
@@ -247,8 +248,8 @@ def _run(
     given, leaves = inputs.give(wide)
     torch.manual_seed(seed)
     autocast: Any = contextlib.nullcontext()
-    if case.layout == "autocast" and wide is None:
-        autocast = torch.autocast(device, dtype=torch.bfloat16)
+    if case.autocast is not None and wide is None:
+        autocast = torch.autocast(device, dtype=getattr(torch, case.autocast))
     with torch.set_grad_enabled(gradients), autocast:
         back = region(given)
     flat = list(_flatten(torch, _selected(back, outputs)))
@@ -317,7 +318,16 @@ def _region(plan: Mapping[str, Any], which: str) -> Region:
 
 
 def _captured_case(one: Mapping[str, Any]) -> Case:
-    return Case((), one["dtype"], one["parameter_dtype"], "as captured", captured=one["values"], label=one["label"])
+    return Case(
+        (),
+        one["dtype"],
+        one["parameter_dtype"],
+        "as captured",
+        captured=one["values"],
+        label=one["label"],
+        autocast=one.get("autocast"),
+        gradients=one.get("gradients", True),
+    )
 
 
 def _with_all_tensors(kinds: Kinds, pattern: Pattern | None, module: Any, example: Example, rule: Rule) -> Kinds:

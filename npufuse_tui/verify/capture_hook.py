@@ -205,7 +205,9 @@ def _describe(torch: Any, value: Any, keep: bool, kept: dict[str, Any], name: st
         found.update(_measured(torch, value))
         floating = value.is_floating_point() or value.is_complex()
         # Masks, indices and the like mean something: random numbers would not stand for them.
-        if keep or not floating or found.get("low", 0) < -1e4 or found.get("distinct", 99) <= 2:
+        # What has a gradient is no mask: a weight of ones, as training starts with, must not stay one.
+        structured = found.get("low", 0) < -1e4 or found.get("distinct", 99) <= 2
+        if keep or not floating or (structured and not value.requires_grad):
             kept[name] = value.detach().to("cpu").clone().contiguous()
     except Exception as problem:  # a fake tensor, a tensor inside a transform
         found["not_measured"] = f"{type(problem).__name__}: {str(problem)[:200]}"
@@ -406,7 +408,8 @@ class Targets:
         self.sizes = {one["size"] for one in request["files"]}
         self.recorder = recorder
 
-    def find(self, path: Any) -> dict[str, Any] | None:
+    def find(self, path: Any) -> Any:
+        """The request for that file, or None."""
         try:
             full = str(os.path.realpath(os.fspath(path)))
             if full in self.by_path:
