@@ -15,6 +15,11 @@ def width(text: str) -> int:
     )
 
 
+def printable(text: str) -> str:
+    """`text` without what a terminal obeys: escape sequences lose their escape, control characters become spaces."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
 def pad(text: str, cells: int, right: bool = False) -> str:
     """`text` filled up with spaces to `cells`, on the left side when `right` is set."""
     space = " " * max(cells - width(text), 0)

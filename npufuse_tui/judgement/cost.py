@@ -1,9 +1,10 @@
 """The time model: what a chain moves and launches, turned into seconds with constants that each have a source.
 
-    time = bytes / (peak bandwidth * share reached) + idle gaps
+    kernel = max(bytes / (peak bandwidth * share reached), shortest kernel)
+    time = kernels + idle gaps, one before every launch
 
-A gap is the idle time before a small kernel when the host cannot keep up; when it can, there is none. So a model has
-two ends, and both are told. Nothing here is a measurement, and everything that shows these numbers says so.
+There is a gap only when the host cannot keep up, so a model has two ends, and both are told. Nothing here is a
+measurement, and everything that shows these numbers says so.
 """
 
 from __future__ import annotations
@@ -115,10 +116,14 @@ def step_costs(steps: Iterable[Step], shape: Sequence[int], dtype: str, device: 
     for step in steps:
         after = _width_after(step, width, narrow)
         read, written = step.reads * elements * width, step.writes * elements * after
-        speed = device.bandwidth.value * device.reached.value
-        costs.append(StepCost(step, read, written, (read + written) / speed))
+        costs.append(StepCost(step, read, written, step.launches * kernel_seconds(read + written, device)))
         width = after
     return tuple(costs)
+
+
+def kernel_seconds(moved: float, device: Device) -> float:
+    """Seconds that one kernel takes to move so many bytes."""
+    return max(moved / (device.bandwidth.value * device.reached.value), device.shortest.value)
 
 
 def _width_after(step: Step, width: int, narrow: int) -> int:
@@ -145,16 +150,16 @@ def chain_model(
         memory_passes=sum(one.step.reads + one.step.writes for one in costs),
         bytes=sum(one.bytes for one in costs),
         kernels=sum(one.seconds for one in costs),
-        gap_count=max(launches - 1, 0),
-        gaps=max(launches - 1, 0) * gap,
+        gap_count=launches,
+        gaps=launches * gap,
     )
     after = Side(
         launches=launches_after,
         memory_passes=passes_after,
         bytes=moved,
-        kernels=moved / (device.bandwidth.value * device.reached.value),
-        gap_count=max(launches_after - 1, 0),
-        gaps=max(launches_after - 1, 0) * gap,
+        kernels=launches_after * kernel_seconds(moved / max(launches_after, 1), device),
+        gap_count=launches_after,
+        gaps=launches_after * gap,
     )
     return TimeModel(before, after)
 

@@ -24,12 +24,12 @@ class Constant:
     """A number of the time model and where it is from."""
 
     value: float
-    source: str
+    source: Text
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device as torch sees it (one die). Bandwidth in bytes a second, the gap in seconds, `reached` a share."""
+    """One device as torch sees it (one die). Bandwidth in bytes a second, gap and shortest kernel in seconds."""
 
     id: str
     product: str
@@ -37,6 +37,7 @@ class Device:
     bandwidth: Constant
     reached: Constant
     launch_gap: Constant
+    shortest: Constant
     names: tuple[str, ...] = ()
     soc: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ class Device:
         """Whether a list of products, as rules and documentation write them, names this device's."""
         return any(one in (self.product, *self.also) for one in products)
 
-    def with_gap(self, seconds: float, source: str) -> Device:
+    def with_gap(self, seconds: float, source: Text) -> Device:
         """The same device with a launch gap that was measured, or that a case gives."""
         return replace(self, launch_gap=Constant(seconds, source))
 
@@ -89,11 +90,16 @@ def _device(name: str, entry: Mapping[str, Any]) -> Device:
     return Device(
         id=name,
         product=str(entry["product"]),
-        title=Text(entry["title"]["en"], entry["title"]["zh"]),
-        bandwidth=Constant(float(entry["bandwidth_gb_s"]) * 1e9, str(entry["bandwidth_source"])),
-        reached=Constant(float(entry["reached"]), str(entry["reached_source"])),
-        launch_gap=Constant(float(entry["launch_gap_us"]) * 1e-6, str(entry["launch_gap_source"])),
+        title=_text(entry["title"]),
+        bandwidth=Constant(float(entry["bandwidth_gb_s"]) * 1e9, _text(entry["bandwidth_source"])),
+        reached=Constant(float(entry["reached"]), _text(entry["reached_source"])),
+        launch_gap=Constant(float(entry["launch_gap_us"]) * 1e-6, _text(entry["launch_gap_source"])),
+        shortest=Constant(float(entry["shortest_kernel_us"]) * 1e-6, _text(entry["shortest_kernel_source"])),
         names=tuple(entry["names"]),
         soc=tuple(entry["soc"]),
         also=tuple(entry.get("also", ())),
     )
+
+
+def _text(entry: Mapping[str, str]) -> Text:
+    return Text(entry["en"], entry["zh"])

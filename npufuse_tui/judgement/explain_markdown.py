@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 
+from npufuse_tui.judgement.cells import printable
 from npufuse_tui.judgement.cost import MODEL, Side
+from npufuse_tui.judgement.devices import Constant
 from npufuse_tui.judgement.explain import Explanation
 from npufuse_tui.judgement.explain_text import KINDS, constants, gaps, given, size, time, whole_sentence
 from npufuse_tui.judgement.timeline import label
@@ -100,7 +102,7 @@ def _quoted(text: str) -> str:
 
 def code(text: str) -> str:
     """A code span that nothing inside can end, fit for a table cell."""
-    plain = " ".join(text.split()).replace("|", "\\|")
+    plain = printable(" ".join(text.split())).replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall(r"`+", plain)), default=0) + 1)
     space = " " if plain.startswith("`") or plain.endswith("`") or not plain else ""
     return f"{fence}{space}{plain}{space}{fence}"
@@ -109,6 +111,10 @@ def code(text: str) -> str:
 def cell(text: str) -> str:
     """Plain text in a table cell, with Markdown's and HTML's own characters escaped."""
     return re.sub(r"([\\`*_{}\[\]<>()#+!|~&])", r"\\\1", " ".join(text.split()))
+
+
+def _constant(one: Constant) -> dict[str, object]:
+    return {"value": one.value, "source": {"en": one.source.en, "zh": one.source.zh}}
 
 
 def _number(value: float) -> float | None:
@@ -163,12 +169,10 @@ def to_json(told: Explanation) -> dict[str, object]:
             "assumed": list(told.assumed),
             "basis": told.basis,
             "constants": {
-                "bandwidth_bytes_per_second": {
-                    "value": told.device.bandwidth.value,
-                    "source": told.device.bandwidth.source,
-                },
-                "share_reached": {"value": told.device.reached.value, "source": told.device.reached.source},
-                "launch_gap_seconds": {"value": told.device.launch_gap.value, "source": told.device.launch_gap.source},
+                "bandwidth_bytes_per_second": _constant(told.device.bandwidth),
+                "share_reached": _constant(told.device.reached),
+                "shortest_kernel_seconds": _constant(told.device.shortest),
+                "launch_gap_seconds": _constant(told.device.launch_gap),
             },
             "before": side(told.model.before),
             "after": side(told.model.after),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npufuse_tui.judgement.cells import shorten, table, width, wrap
+from npufuse_tui.judgement.cells import printable, shorten, table, width, wrap
 from npufuse_tui.judgement.cost import MODEL, Side
 from npufuse_tui.judgement.explain import Explanation
 from npufuse_tui.judgement.timeline import draw, label, scale_for
@@ -20,7 +20,7 @@ KINDS = {
 def to_text(told: Explanation, columns: int = 100) -> str:
     """The whole explanation in the current language, lines of at most `columns` cells."""
     lines = [
-        f"{told.file}:{told.start_line}-{told.end_line}  {told.qualname}  ->  {told.api}",
+        printable(f"{told.file}:{told.start_line}-{told.end_line}  {told.qualname}  ->  {told.api}"),
         "",
         *given(told, columns),
     ]
@@ -51,7 +51,7 @@ def to_text(told: Explanation, columns: int = 100) -> str:
 def given(told: Explanation, columns: int = 100) -> list[str]:
     """What the numbers are for, and what of it is assumed."""
     shape = "x".join(str(one) for one in told.shape)
-    sentence = Text("For {shape} {dtype} on {device}.", "按 {shape} {dtype}、{device} 计算。").format(
+    sentence = Text("For {shape} {dtype} on {device}.", "以下按 {shape} {dtype}、{device}计算。").format(
         shape=shape, dtype=told.dtype, device=told.device.title
     )
     names = {
@@ -62,7 +62,7 @@ def given(told: Explanation, columns: int = 100) -> list[str]:
     lines = wrap(str(sentence), columns)
     if told.assumed:
         said = Text("Assumed, neither given nor captured: {0}.", "其中为假设、并非给定或捕获：{0}。").format(
-            ", ".join(str(names[one]) for one in told.assumed)
+            str(Text(", ", "、")).join(str(names[one]) for one in told.assumed)
         )
         lines += wrap(str(said), columns)
     return lines
@@ -94,7 +94,7 @@ def chain_rows(told: Explanation, columns: int = 100) -> list[str]:
             str(one.step.writes),
             size(one.bytes),
             str(one.step.line),
-            " ".join(one.step.source.split()),
+            printable(" ".join(one.step.source.split())),
         )
         for place, one in enumerate(told.costs)
     ]
@@ -190,6 +190,7 @@ def constants(told: Explanation, columns: int = 100) -> list[str]:
     for title, constant, shown in (
         (Text("peak bandwidth", "峰值带宽"), told.device.bandwidth, f"{told.device.bandwidth.value / 1e9:g} GB/s"),
         (Text("share reached", "可达比例"), told.device.reached, f"{told.device.reached.value:g}"),
+        (Text("shortest kernel", "最短核函数"), told.device.shortest, time(told.device.shortest.value)),
         (Text("launch gap", "下发空隙"), told.device.launch_gap, time(told.device.launch_gap.value)),
     ):
         lines += wrap(f"{title}: {shown} ({constant.source})", columns, "  ", "      ")

@@ -14,15 +14,14 @@ def label(place: int) -> str:
 
 
 def draw(kernels: Sequence[float], gap: float, scale: float, labels: Sequence[str] | None = None) -> str:
-    """One row: every kernel as its label, every gap between two as dots; `scale` in cells a second.
+    """One row: every kernel as its label, the gap before each as dots; `scale` in cells a second.
 
     Edges are rounded, not lengths, so the row as a whole is true to scale; what is shorter than half a cell can vanish.
     """
     row, time, drawn = "", 0.0, 0
     for place, seconds in enumerate(kernels):
-        if place:
-            time += gap
-            row, drawn = row + IDLE * (round(time * scale) - drawn), round(time * scale)
+        time += gap
+        row, drawn = row + IDLE * (round(time * scale) - drawn), round(time * scale)
         time += seconds
         end = round(time * scale)
         row, drawn = row + (labels[place] if labels else label(place)) * (end - drawn), end

@@ -13,7 +13,8 @@ from npufuse_tui.judgement.devices import Constant, Device, device, devices
 from npufuse_tui.language import Text, same
 from npufuse_tui.model import Step
 
-ROUND = Device("t", "A2", same("t"), Constant(1e9, "test"), Constant(1.0, "test"), Constant(1e-3, "test"))
+T = same("a test's own constant")
+ROUND = Device("t", "A2", T, Constant(1e9, T), Constant(1.0, T), Constant(1e-3, T), Constant(1e-9, T))
 
 
 def test_the_textbook_case():
@@ -73,10 +74,16 @@ def test_a_chain_against_its_fused_operator():
     told = chain_model(costs, launches_after=1, passes_after=2, shape=(1000,), dtype="float32", device=ROUND)
     assert told.before.bytes == 11 * 4000
     assert told.after.bytes == 8000
-    assert told.before.gaps == pytest.approx(7e-3)
-    assert told.after.gaps == 0
-    assert told.low == pytest.approx(5.5)
-    assert told.high == pytest.approx((44e-6 + 7e-3) / 8e-6)
+    assert told.before.gaps == pytest.approx(8e-3)
+    assert told.after.gaps == pytest.approx(1e-3)
+    assert told.low == pytest.approx(5.5, rel=1e-3)
+    assert told.high == pytest.approx((44e-6 + 8e-3) / (8e-6 + 1e-3), rel=1e-3)
+
+
+def test_a_tiny_tensor_gains_at_most_the_launches_saved():
+    costs = step_costs(RMS_NORM, (1, 1, 64), "bfloat16", device())
+    told = chain_model(costs, launches_after=1, passes_after=2, shape=(1, 1, 64), dtype="bfloat16", device=device())
+    assert told.low == pytest.approx(8) and told.high == pytest.approx(8)
 
 
 def test_nothing_is_divided_by_nothing():
@@ -95,8 +102,8 @@ def test_wrong_dtype_and_device_are_named():
 def test_every_constant_has_a_source():
     assert {one.product for one in devices()} >= {"A2", "A3", "950", "310P", "910A"}
     for one in devices():
-        for constant in (one.bandwidth, one.reached, one.launch_gap):
-            assert constant.value > 0 and len(constant.source) > 20
+        for constant in (one.bandwidth, one.reached, one.launch_gap, one.shortest):
+            assert constant.value > 0 and len(constant.source.en) > 20 and not constant.source.zh.isascii()
         assert 0 < one.reached.value <= 1
         assert isinstance(one.title, Text) and one.title.zh != one.title.en
 
@@ -105,5 +112,5 @@ def test_devices_by_id_product_and_the_names_of_the_tools():
     assert device("a3").id == "A3"
     assert device("Ascend910B2").id == "A2"
     assert device("950").product == "950"
-    assert device().with_gap(1e-6, "a profile").launch_gap == Constant(1e-6, "a profile")
+    assert device().with_gap(1e-6, T).launch_gap == Constant(1e-6, T)
     assert device("310P").served_by(("A2", "inference")) and not device("A2").served_by(("A3",))
