@@ -76,6 +76,8 @@ def _from_git(root: Path) -> list[str] | None:
         done = subprocess.run(
             [
                 "git",
+                "-c",
+                "core.fsmonitor=false",  # a setting of the repo that runs a program
                 "-C",
                 str(root),
                 "ls-files",

@@ -177,7 +177,11 @@ def _commit(top: Path) -> tuple[str | None, bool]:
     def git(*arguments: str) -> str | None:
         try:
             done = subprocess.run(
-                ["git", "-C", str(top), *arguments], capture_output=True, env=environment, timeout=60, check=False
+                ["git", "-c", "core.fsmonitor=false", "-C", str(top), *arguments],
+                capture_output=True,
+                env=environment,
+                timeout=60,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
