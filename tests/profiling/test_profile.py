@@ -164,3 +164,28 @@ def test_stacks(text, frames):
 def test_calls_of_one_place_are_put_together(folder):
     calls = {(one.name, one.frames[0].line): one.count for one in read_calls(folder)}
     assert calls["aten::pow", 61] == 2
+
+
+@pytest.mark.parametrize("format", ["table", "json", "md"])
+def test_the_command_scans_the_repo_and_leads_to_the_line(folder, tmp_path, format):
+    from npufuse_tui.profiling.command import profile as command
+
+    repo = tmp_path / "repo"
+    (repo / "models/qwen").mkdir(parents=True)
+    source = (
+        "import torch\nfrom torch import nn\n" + "\n" * 54 + "class RMSNorm(nn.Module):\n"
+        "    def forward(self, hidden_states):\n"
+        "        input_dtype = hidden_states.dtype\n"
+        "        hidden_states = hidden_states.to(torch.float32)\n"
+        "        variance = hidden_states.pow(2).mean(-1, keepdim=True)\n"
+        "        hidden_states = hidden_states * torch.rsqrt(variance + self.variance_epsilon)\n"
+        "        return self.weight * hidden_states.to(input_dtype)\n"
+    )
+    (repo / "models/qwen/modeling.py").write_text(source)
+    text = command(folder, repo, format)
+    if format == "json":
+        found = json.loads(text)
+        norm = next(one for one in found["sequences"] if one["rule"] == "rms_norm")
+        assert norm["confirmed"] == norm["candidates"] and len(norm["confirmed"]) == 1
+    else:
+        assert "models/qwen/modeling.py" in text.replace("\\", "")
