@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from npufuse_tui.language import Text
 from npufuse_tui.model import Priority, Risk, Verdict
-from npufuse_tui.rules import MatchView, Refusal, Rule, Scalar, Tensor, information
+from npufuse_tui.rules import MatchView, Refusal, Rule, Scalar, Tensor, contiguous, information
 
 if TYPE_CHECKING:
     import torch

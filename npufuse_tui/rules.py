@@ -42,6 +42,15 @@ class Flag:
     """Annotation: a value that is only tested: a mask that may be None, a bool, a config field."""
 
 
+class Mask(Tensor):
+    """Annotation: a tensor that decides or shifts, and that no gradient is asked of: an attention mask."""
+
+
+def contiguous(tensor: Any) -> Any:
+    """In a replacement: the tensor, made contiguous wherever the matched code does not show that it is."""
+    return tensor.contiguous()
+
+
 class MatchView(Protocol):
     """What a rule may ask about a match. Names are the parameters of the pattern."""
 
@@ -161,6 +170,8 @@ class Rule:
         merge: neighbouring matches of one function are one block (a query and a key that rotate).
         outputs: how many of the values that the block returns are compared; None: all.
         helpers: functions that replacements and guards call, put once into a file that needs them: name → source.
+        may_be_none: values of the chain that the function only returns (attention weights) may be None in the fused branch.
+        defaults: keyword arguments of the fused call that are left out when they have these values.
         free_dtypes: groups of tensor parameters whose dtype may differ from the output's (a float32 table of cosines).
     """
 
@@ -183,6 +194,8 @@ class Rule:
     merge: bool = False
     outputs: int | None = None
     free_dtypes: tuple[tuple[str, ...], ...] = ()
+    may_be_none: bool = False
+    defaults: dict[str, object] = field(default_factory=dict)
     helpers: dict[str, str] = field(default_factory=dict)
     patterns: list[Pattern] = field(default_factory=list)
     replacements: list[Replacement] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from npufuse_tui.dataflow.einsum import einsum
 from npufuse_tui.dataflow.graph import FLOAT_CASTS, Node
 from npufuse_tui.dataflow.lower import INLINE_DEPTH, INLINE_STATEMENTS, MOST_NODES, Environment, Frame, Returned, run
 from npufuse_tui.dataflow.operators import (
@@ -174,7 +175,9 @@ def call_value(frame: Frame, expression: ast.Call, function: Node) -> Node:
             if op == "activation":
                 return frame.make(expression, "activation", value, function)
             if op == "dropout":
-                return frame.make(expression, "dropout", value, function)
+                rate = frame.make(expression, "attribute", function, attrs=("p",))
+                training = frame.make(expression, "attribute", function, attrs=("training",))
+                return frame.make(expression, "dropout", value, rate, training)
             if op == "linear":
                 return frame.make(expression, "module_linear", value, function)
             if op == "rms_norm":
@@ -398,7 +401,7 @@ def operator(
     if any(one.op == "starred" for one in positional) and name not in VARIADIC:
         return frame.fresh(expression, "unknown", *positional)
     if name == "einsum":
-        return frame.make(expression, "einsum", *positional[1:], attrs=(positional[0].value,))
+        return einsum(frame, expression, positional[0].value, positional[1:])
     given: dict[str, Node] = dict(zip(signature, positional, strict=False))
     for keyword in keywords:
         if keyword.arg is not None:
@@ -468,6 +471,12 @@ def _spelled(
         return frame.make(expression, "square", operands[0])
     if name == "bmm":
         return frame.make(expression, "matmul", *operands)
+    if name == "baddbmm":
+        return _baddbmm(frame, expression, operands, given)
+    if name == "dropout" and len(operands) == 1:
+        operands = [*operands, frame.graph.constant(0.5)]
+    if name == "dropout" and len(operands) == 2:
+        operands = [*operands, frame.graph.constant(True)]
     if name == "split" and len(operands) >= 2:
         dim = operands[2].value if len(operands) > 2 else 0
         size = operands[1]
@@ -479,6 +488,18 @@ def _spelled(
     if name == "silu" and given.get("inplace") is not None and given["inplace"].value is True:
         frame.into.mutated.append((operands[0], frame.statement or ast.Pass()))
     return frame.make(expression, name, *operands, attrs=attrs)
+
+
+def _baddbmm(frame: Frame, expression: ast.Call, operands: list[Node], given: dict[str, Node]) -> Node:
+    """beta * input + alpha * (batch1 @ batch2)."""
+    product = frame.make(expression, "matmul", *operands[1:3])
+    if "alpha" in given:
+        product = frame.make(expression, "mul", product, given["alpha"])
+    beta = given.get("beta")
+    if beta is not None and beta.value == 0:
+        return product
+    added = operands[0] if beta is None else frame.make(expression, "mul", operands[0], beta)
+    return frame.make(expression, "add", added, product)
 
 
 def inline(

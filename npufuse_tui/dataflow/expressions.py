@@ -27,6 +27,13 @@ BINARY: dict[type[ast.operator], str] = {
 
 def lower(frame: Frame, expression: ast.expr) -> Node:
     """The node that an expression computes."""
+    node = _lower(frame, expression)
+    if frame.depth == 0:
+        frame.into.values[expression] = node
+    return node
+
+
+def _lower(frame: Frame, expression: ast.expr) -> Node:
     match expression:
         case ast.Name(id=name):
             return _name(frame, expression, name)

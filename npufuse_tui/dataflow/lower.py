@@ -35,7 +35,8 @@ class FunctionGraph:
     """A lowered function, with the way back to its statements.
 
     `before` is what each statement of the function sees; `returns` are the values that it may return; `helpers` names,
-    for nodes that come out of inlined helpers, the helper's syntax node.
+    for nodes that come out of inlined helpers, the helper's syntax node; `values` is what each expression of the function
+    itself computes.
     """
 
     scope: Scope
@@ -46,6 +47,7 @@ class FunctionGraph:
     after: dict[ast.stmt, Environment] = field(default_factory=dict)
     returns: list[Returned] = field(default_factory=list)
     helpers: dict[int, FunctionNode] = field(default_factory=dict)
+    values: dict[ast.expr, Node] = field(default_factory=dict)
     mutated: list[tuple[Node, ast.stmt]] = field(default_factory=list)
     stops: list[tuple[int, str]] = field(default_factory=list)
     autocast: dict[ast.stmt, ast.expr] = field(default_factory=dict)

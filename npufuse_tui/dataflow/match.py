@@ -27,7 +27,6 @@ NOT_TENSORS = frozenset(
         "dtype_name",
         "shape",
         "size",
-        "compare",
         "slice",
         "floordiv",
         "function",
@@ -86,14 +85,18 @@ class Match:
 def find(pattern: CompiledPattern, function: FunctionGraph) -> Iterator[Match]:
     """Every place in the function that the pattern matches; places may overlap."""
     wanted = pattern.root.op
+    # a sum whose other terms are optional may be what is left of it
     for node in function.graph.nodes:
         if node.op != wanted and not (node.op == "activation" and wanted in ("silu", "gelu")):
             continue
         if not node.sites or all(site.depth for site in node.sites):
             continue
         for bound in unify(pattern.root, node, Bound({}, frozenset())):
-            if len(bound.values) == len(pattern.kinds):
-                yield Match(pattern, function, node, bound.values, bound.inside, bound.activations)
+            values = dict(bound.values)
+            for name, default in pattern.optional.items():
+                values.setdefault(name, function.graph.constant(default))
+            if len(values) == len(pattern.kinds):
+                yield Match(pattern, function, node, values, bound.inside, bound.activations)
                 break
 
 
@@ -106,8 +109,10 @@ def unify(pattern: Node, subject: Node, bound: Bound) -> Iterator[Bound]:
         if _equal_constants(pattern, subject):
             yield bound
         return
-    stepped = _steps(subject)
-    if stepped and pattern.op != "phi":
+    if pattern.op == "phi":
+        while subject.op in ("cast", "contiguous", "clone"):
+            bound, subject = bound.with_inside(subject), subject.args[0]
+    elif stepped := _steps(subject):
         bound, subject = bound.with_inside(*stepped), strip_casts(subject)
     if subject.op == "activation" and pattern.op in ("silu", "gelu"):
         inner = Bound(
@@ -115,6 +120,13 @@ def unify(pattern: Node, subject: Node, bound: Bound) -> Iterator[Bound]:
         )
         yield from unify(pattern.args[0], subject.args[0], inner)
         return
+    if pattern.op == "dropout" and subject.op != "dropout" and all(map(_is_optional, pattern.args[1:])):
+        yield from unify(pattern.args[0], subject, bound)
+        return
+    if pattern.op in COMMUTATIVE and (pattern.op != subject.op or any(map(_is_optional, _operands(pattern)))):
+        required = [one for one in _operands(pattern) if not _is_optional(one)]
+        if len(required) == 1:
+            yield from unify(required[0], subject, bound)
     if pattern.op != subject.op:
         return
     if pattern.op in COMMUTATIVE:
@@ -230,6 +242,10 @@ def _operands(pattern: Node) -> list[Node]:
     for arg in pattern.args:
         found.extend(_operands(arg) if arg.op == pattern.op else [arg])
     return found
+
+
+def _is_optional(pattern: Node) -> bool:
+    return pattern.op == "wildcard" and bool(pattern.attrs[2])
 
 
 def _specificity(pattern: Node) -> int:

@@ -26,12 +26,16 @@ STANDARD_NAMES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledPattern:
-    """A pattern as a graph. `kinds` says of each wildcard what it may stand for."""
+    """A pattern as a graph. `kinds` says of each wildcard what it may stand for.
+
+    `optional` are the parameters that have a default: a factor or a term that the code may leave out.
+    """
 
     rule: Rule
     pattern: Pattern
     root: Node
     kinds: dict[str, str]
+    optional: dict[str, object]
     size: int
 
     @property
@@ -56,14 +60,24 @@ def compile_pattern(rule: Rule, pattern: Pattern) -> CompiledPattern:
     assert isinstance(function, ast.FunctionDef)
     kinds = {argument.arg: _kind(argument.annotation) for argument in function.args.args}
     graph = Graph()
-    wildcards = {name: graph.fresh("wildcard", attrs=(name, kind)) for name, kind in kinds.items()}
+    with_default = {
+        argument.arg for argument in function.args.args[len(function.args.args) - len(function.args.defaults) :]
+    }
+    wildcards = {
+        name: graph.fresh("wildcard", attrs=(name, kind, name in with_default)) for name, kind in kinds.items()
+    }
     into = FunctionGraph(Scope(pattern.variant, function, None, ()), module, graph, wildcards)
     frame = Frame(into, module, None, dict(wildcards), 0, function, (id(function),))
     run(frame, function.body)
     if not frame.returns:
         raise ValueError(f"pattern {pattern.variant} of rule {rule.id} returns nothing")
     root = without_casts(frame.returns[-1].node, graph)
-    return CompiledPattern(rule, pattern, root, kinds, sum(1 for _ in root.walk()))
+    names = [argument.arg for argument in function.args.args]
+    given = function.args.defaults
+    optional = {
+        name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(given) :], given, strict=True)
+    }
+    return CompiledPattern(rule, pattern, root, kinds, optional, sum(1 for _ in root.walk()))
 
 
 def _kind(annotation: ast.expr | None) -> str:

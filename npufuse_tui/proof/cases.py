@@ -58,8 +58,8 @@ class Kinds:
 
 
 def kinds_of(pattern: Pattern) -> Kinds:
-    """Annotations as written: "Tensor", "Parameter", "Scalar", "Flag"; none stands for a tensor."""
-    by_kind: dict[str, set[str]] = {"Tensor": set(), "Parameter": set(), "Scalar": set(), "Flag": set()}
+    """Annotations as written: "Tensor", "Parameter", "Scalar", "Flag", "Mask"; none stands for a tensor."""
+    by_kind: dict[str, set[str]] = {kind: set() for kind in ("Tensor", "Parameter", "Scalar", "Flag", "Mask")}
     for name, parameter in inspect.signature(pattern.function).parameters.items():
         annotation = parameter.annotation
         text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Tensor")
@@ -67,17 +67,18 @@ def kinds_of(pattern: Pattern) -> Kinds:
     return Kinds(
         frozenset(by_kind["Tensor"]),
         frozenset(by_kind["Parameter"]),
-        frozenset(by_kind["Scalar"] | by_kind["Flag"]),
+        frozenset(by_kind["Scalar"] | by_kind["Flag"] | by_kind["Mask"]),
     )
 
 
 def cases_of(rule: Rule, example: Example, kinds: Kinds, dtypes: Sequence[str]) -> Iterator[Case]:
     """Every case of an example. `dtypes` narrows the rule's own; empty means all of them."""
     wanted = [name for name in rule.dtypes if not dtypes or name in dtypes]
+    mixed = bool(kinds.parameters or rule.free_dtypes)
     for position, shape in enumerate(example.shapes):
         for dtype in wanted:
             yield Case(shape, dtype, dtype, "contiguous")
-            if kinds.parameters and dtype != "float32":
+            if mixed and dtype != "float32":
                 yield Case(shape, dtype, "float32", "contiguous")
             if position < _SHAPES_WITH_LAYOUTS:
                 yield Case(shape, dtype, dtype, "transposed")
@@ -85,7 +86,7 @@ def cases_of(rule: Rule, example: Example, kinds: Kinds, dtypes: Sequence[str]) 
     if example.shapes and "float32" in wanted:
         yield Case(example.shapes[0], "float32", "float32", "near zero")
     if example.shapes and "bfloat16" in wanted:
-        held = "float32" if kinds.parameters else "bfloat16"
+        held = "float32" if mixed else "bfloat16"
         yield Case(example.shapes[0], "bfloat16", held, "autocast", autocast="bfloat16")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from npufuse_tui.proof.stubs import Identity, Returns, Stub
+from npufuse_tui.proof.stubs import Everywhere, Identity, Returns, Stub
 
 _POSTPONED = future_features.annotations.compiler_flag
 _OPTIONAL = ("numpy", "einops")
@@ -41,6 +41,7 @@ def fresh() -> dict[str, Any]:
         SimpleNamespace=types.SimpleNamespace,
         Stub=Stub,
         Returns=Returns,
+        Everywhere=Everywhere,
         Identity=Identity,
         ACT2FN={"silu": torch.nn.functional.silu, "swish": torch.nn.functional.silu},
         torch_npu=_module("torch_npu"),

@@ -51,6 +51,19 @@ class Returns:
     forward = __call__
 
 
+class Everywhere:
+    """A holder that gives back `value` whatever it is indexed with (`self.bias[:, :, :T, :T]`)."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._value
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._value, name)
+
+
 class Stub:
     """An object with the given attributes; any other attribute is an identity module, `training` is False.
 

@@ -157,6 +157,11 @@ def _behind(text: SourceText, tree: ast.Module, last: ast.stmt | None, preludes:
     if on_the_same_line:
         end = max(one.end_lineno or one.lineno for one in on_the_same_line)
     start = text.line_start(end + 1)
+    following = [text.line_text(line).strip() for line in (end + 1, end + 2)]
+    if end < len(text.lines) and preludes[-1].text.startswith(("def ", "class ", "@")):
+        block += "\n" * (2 if following[0] else 1 if following[1] else 0)
+    elif end < len(text.lines) and following[0] and not preludes[-1].text.startswith(("import ", "from ")):
+        block += "\n"
     if end == len(text.lines) and text.lines and not text.lines[-1].endswith((b"\n", b"\r")):
         block = "\n" + block
     return Splice(start, start, block)

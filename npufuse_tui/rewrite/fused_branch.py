@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from npufuse_tui.dataflow.graph import Node, strip_upcasts
 from npufuse_tui.dataflow.lower import Environment, FunctionGraph, written_names
 from npufuse_tui.dataflow.match import Match
 from npufuse_tui.language import Text
-from npufuse_tui.rewrite.output_dtype import output_cast
+from npufuse_tui.rewrite.output_dtype import output_cast, primary_input
 from npufuse_tui.rewrite.region import CannotRewrite, Region, Root, live_after, site_of
 from npufuse_tui.rewrite.render import Place, is_simple, render, render_input
 from npufuse_tui.rewrite.text import SourceText
@@ -23,6 +25,10 @@ CHEAP = frozenset(
     | {"squeeze", "reshape", "size", "shape", "dtype", "tuple", "attribute", "parameter", "phi", "expand", "unbind"}
 )
 """Operations that move or view data: keeping one of them computes nothing of the chain twice."""
+
+
+MADE_CONTIGUOUS = frozenset({"module_linear", "linear", "matmul", "cat", "contiguous"})
+"""Operations whose result is contiguous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,10 @@ class _Builder:
         after = self.function.after.get(self.region.statements[-1], {})
         for name in self.live:
             if names.get(name) is not after.get(name):
-                self._keep_definer(name, self.region.statements[-1], self.region.suite is not None)
+                if self._may_be_none(name):
+                    lines.append(f"{name} = None")
+                else:
+                    self._keep_definer(name, self.region.statements[-1], True)
         return FusedBranch(lines, calls, self.live, Place(self.function, self.text, dict(entry)), list(self.kept))
 
     def _bind(self, statement: ast.stmt, names: Environment) -> None:
@@ -158,13 +167,17 @@ class _Builder:
         if replacement is None:
             raise CannotRewrite(Text("no replacement is known for this form", "这种写法没有已知的替换方式"))
         inputs: dict[str, str] = {}
-        passed: dict[str, Node] = {}
+        passed = {name: strip_upcasts(node) for name, node in match.values.items()}
+        wanted = {*inspect.signature(replacement.function).parameters, primary_input(match)}
         for name, node in match.values.items():
+            if name not in wanted:
+                continue
             code, given = self._input(node, place)
             if code is None:
                 return None
             inputs[name], passed[name] = code, given
-        before, expression = expand(replacement, inputs, taken=set(place.names))
+        fresh = {name for name, node in match.values.items() if node.op in MADE_CONTIGUOUS}
+        before, expression = expand(replacement, inputs, set(place.names), rule.defaults, fresh)
         cast = output_cast(match, root.node, passed, inputs, place)
         return Call(root, match, tuple(before), f"{expression}{cast}", inputs)
 
@@ -218,6 +231,29 @@ class _Builder:
                 )
         self.kept.add(statement)
 
+    def _may_be_none(self, name: str) -> bool:
+        """Whether the rule allows None for a value of the chain, and the function does nothing with it but return it."""
+        rule = next(iter(self.roots.values()))[0][1].pattern.rule
+        if not rule.may_be_none:
+            return False
+        inside = {id(node) for statement in self.region.statements for node in ast.walk(statement)}
+        returned = {
+            id(element)
+            for node in ast.walk(self.region.layout.function)
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
+            for element in node.value.elts
+        }
+        later = [
+            node
+            for node in ast.walk(self.region.layout.function)
+            if isinstance(node, ast.Name)
+            and node.id == name
+            and isinstance(node.ctx, ast.Load)
+            and id(node) not in inside
+            and node.lineno > self.region.end_line
+        ]
+        return bool(later) and all(id(node) in returned for node in later)
+
     def _has_effect(self, statement: ast.stmt) -> bool:
         """Whether leaving the statement out would leave out more than values: a call for its effect, a store."""
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
@@ -242,7 +278,13 @@ def _matched(node: Node, by_node: dict[Node, Match]) -> Node:
     return node
 
 
-def expand(replacement: Replacement, inputs: dict[str, str], taken: set[str]) -> tuple[list[str], str]:
+def expand(
+    replacement: Replacement,
+    inputs: dict[str, str],
+    taken: set[str],
+    defaults: dict[str, object] | None = None,
+    fresh: Collection[str] = (),
+) -> tuple[list[str], str]:
     """The replacement's statements and expression with the inputs' code in the place of its parameters."""
     tree = ast.parse(textwrap.dedent(replacement.source)).body[0]
     assert isinstance(tree, ast.FunctionDef)
@@ -263,12 +305,21 @@ def expand(replacement: Replacement, inputs: dict[str, str], taken: set[str]) ->
         for node in ast.walk(one)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
-    put_in = _Substitute(substitutes, renamed)
-    statements = [put_in.visit(copy.deepcopy(one)) for one in body]
+    put_in = _Substitute(substitutes, renamed, fresh)
+    simplify = _Simplify(defaults or {})
+    statements = [simplify.visit(put_in.visit(copy.deepcopy(one))) for one in body]
     last = statements.pop()
     assert isinstance(last, ast.Return) and last.value is not None
-    before.extend(ast.unparse(ast.fix_missing_locations(one)) for one in statements)
-    return before, ast.unparse(last.value)
+    before.extend(written(one) for one in statements)
+    return before, written(last.value)
+
+
+_SINGLE_QUOTED = re.compile(r"'([^'\"\\\\]*)'")
+
+
+def written(node: ast.AST) -> str:
+    """The code of a syntax node, its plain strings in double quotes as the field writes them."""
+    return _SINGLE_QUOTED.sub(r'"\1"', ast.unparse(ast.fix_missing_locations(node)))
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
@@ -292,13 +343,61 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 class _Substitute(ast.NodeTransformer):
-    def __init__(self, values: dict[str, ast.expr], renamed: dict[str, str]) -> None:
+    def __init__(self, values: dict[str, ast.expr], renamed: dict[str, str], fresh: Collection[str]) -> None:
         self.values = values
         self.renamed = renamed
+        self.fresh = fresh
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Name) and node.func.id == "contiguous" and isinstance(node.args[0], ast.Name):
+            value = self.visit_Name(node.args[0])
+            if node.args[0].id in self.fresh:
+                return value
+            return ast.Call(ast.Attribute(value, "contiguous", ast.Load()), [], [])
+        self.generic_visit(node)
+        return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in self.renamed:
             return ast.Name(self.renamed[node.id], node.ctx)
         if node.id in self.values and isinstance(node.ctx, ast.Load):
             return copy.deepcopy(self.values[node.id])
+        return node
+
+
+class _Simplify(ast.NodeTransformer):
+    """Takes out of the fused code what the inputs have decided: choices of constants, arguments that are the default."""
+
+    def __init__(self, defaults: dict[str, object]) -> None:
+        self.defaults = defaults
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Constant):
+            return node.body if node.test.value else node.orelse
+        if isinstance(node.body, ast.Constant) and ast.dump(node.body) == ast.dump(node.orelse):
+            return node.body
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if (
+            isinstance(node.left, ast.Constant)
+            and isinstance(node.right, ast.Constant)
+            and isinstance(node.op, ast.Sub)
+        ):
+            return ast.Constant(node.left.value - node.right.value)  # type: ignore[operator]
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        node.keywords = [
+            keyword
+            for keyword in node.keywords
+            if not (
+                keyword.arg in self.defaults
+                and isinstance(keyword.value, ast.Constant)
+                and keyword.value.value == self.defaults[keyword.arg]
+            )
+        ]
         return node

@@ -76,7 +76,7 @@ def _tensors(match: Match, passed: dict[str, Node]) -> dict[str, str]:
     for name, kind in match.pattern.kinds.items():
         if kind == "parameter":
             found[name] = free.get(name, name)
-        elif kind == "tensor":
+        elif kind in ("tensor", "mask"):
             found[name] = free.get(name, "")
     return found
 

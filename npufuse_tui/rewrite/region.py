@@ -141,7 +141,7 @@ def site_of(node: Node, before: ast.stmt | None) -> Site | None:
 def find_region(function: FunctionGraph, text: SourceText, root: Node, inside: Iterable[Node]) -> Region:
     """The statements that compute `root` through `inside`. Raises CannotRewrite."""
     placed = layout(function.scope.node, text)
-    root_site = site_of(root, None)
+    root_site = _root_site(function, root)
     if root_site is None:
         raise CannotRewrite(_SPREAD)
     statements = {root_site.statement}
@@ -153,6 +153,15 @@ def find_region(function: FunctionGraph, text: SourceText, root: Node, inside: I
     region = Region(placed, suite, first, last, [Root(root, root_site)])
     _take_in_what_only_serves(region)
     return region
+
+
+def _root_site(function: FunctionGraph, root: Node) -> Site | None:
+    """The last expression of the function whose value the root is; the code is put in its place."""
+    for site in reversed(root.sites):
+        augmented = isinstance(site.statement, ast.AugAssign) and site.expression is site.statement.value
+        if function.values.get(site.expression) is root or augmented:
+            return site
+    return None
 
 
 def _only_passes_on(node: Node) -> bool:

@@ -52,21 +52,16 @@ def render_input(node: Node, place: Place) -> str | None:
 
 
 def _as_written(node: Node, place: Place) -> str | None:
-    for site in node.sites:
-        if site.depth == 0 and isinstance(site.expression, ATOMS) and means_the_same(site, place):
+    """The code of an expression of the function whose value the node is, when all its names mean the same there."""
+    values = place.function.values
+    written = [site for site in node.sites if site.depth == 0 or values.get(site.expression) is node]
+    for site in written:
+        if values.get(site.expression) is node and means_the_same(site, place):
             text = place.text.of(site.expression)
-            return text if "\n" not in text else ast.unparse(site.expression)
-    for site in node.sites:
-        if site.depth == 0 and means_the_same(site, place) and _is_value(node, site, place):
+            if isinstance(site.expression, ATOMS):
+                return text if "\n" not in text else ast.unparse(site.expression)
             return f"({ast.unparse(site.expression)})"
     return None
-
-
-def _is_value(node: Node, site: Site, place: Place) -> bool:
-    """Whether the site's expression is the node, not a step on the way to it (x / sqrt(v) passes rsqrt(v))."""
-    if isinstance(site.expression, ast.BinOp):
-        return node.op in ("add", "mul", "matmul", "pow", "square", "floordiv", "mod", "cast")
-    return False
 
 
 def means_the_same(site: Site, place: Place) -> bool:

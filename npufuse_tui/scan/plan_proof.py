@@ -16,9 +16,10 @@ from npufuse_tui.dataflow.source import FunctionNode, SourceModule
 from npufuse_tui.language import Text
 from npufuse_tui.model import ProofPlan
 from npufuse_tui.rewrite.edit import Guarded
-from npufuse_tui.rewrite.fused_branch import FusedBranch
+from npufuse_tui.rewrite.fused_branch import MADE_CONTIGUOUS, Call, FusedBranch
 from npufuse_tui.rewrite.output_dtype import primary_input
 from npufuse_tui.rewrite.region import Region
+from npufuse_tui.rewrite.render import render
 from npufuse_tui.rewrite.text import SourceText, lines_inside_strings
 from npufuse_tui.rules import Rule
 
@@ -53,20 +54,25 @@ class _Planner:
         self.setup: dict[str, str] = {}
         self.stubs: dict[str, dict[str, object]] = {}
         self.values: dict[str, str] = {}
+        self.cuts: dict[str, str] = {}
 
     def plan(self) -> ProofPlan:
         ending, outputs = self._ending()
         original = textwrap.dedent(self.guarded.original)
         fused = self.guarded.replacement
         entry = self.branch.entry.names
-        used = _free_names(original) | _free_names(fused)
-        parameters = sorted(name for name in used if name in entry)
         for call in self.branch.calls:
-            for name, code in call.inputs.items():
-                self._give(code, name)
+            for name, code in self._inputs(call).items():
+                # what the code makes contiguous is so in the proof too; the fused call relies on it
+                made = call.match.values[name].op in MADE_CONTIGUOUS
+                self._give(code, f"{name}.contiguous()" if made else name)
             for node, op, attrs in call.match.activations:
                 self._give_activation(node.op == "attribute" and _path_of(node), op, attrs)
-        self._helpers(used - set(entry), original + "\n" + fused)
+        if self.cuts:
+            original, fused = _cut(original, self.cuts), _cut(fused, self.cuts)
+        used = _free_names(original) | _free_names(fused)
+        parameters = sorted(name for name in used if name in entry or name in self.cuts.values())
+        self._helpers(used - set(entry) - set(self.cuts.values()), original + "\n" + fused)
         self._methods(original)
         values = tuple(self._value(name) for name in parameters)
         signature = ", ".join(parameters)
@@ -80,6 +86,11 @@ class _Planner:
             values,
             outputs if self.rule.outputs is None else min(self.rule.outputs, outputs),
         )
+
+    def _inputs(self, call: Call) -> dict[str, str]:
+        """The code of the call's inputs, and of those that only the original reads."""
+        read = {name: render(node, self.branch.entry) for name, node in call.match.values.items()}
+        return {**{name: code for name, code in read.items() if code is not None}, **call.inputs}
 
     def _ending(self) -> tuple[str, int]:
         last = self.region.statements[-1]
@@ -106,6 +117,12 @@ class _Planner:
             return
         self._assign(expression, value)
 
+    def _cut_at(self, expression: ast.expr, value: str) -> None:
+        """No stub can make the expression give the input, so both functions take it as a parameter instead."""
+        name = f"input_{value.split('.')[0].lstrip('~-')}"
+        self.cuts[ast.dump(expression)] = name
+        self.values[name] = value
+
     def _assign(self, expression: ast.expr, value: str) -> None:
         match expression:
             case ast.Name(id=name):
@@ -114,6 +131,18 @@ class _Planner:
                 path = _dotted(expression)
                 if path is not None and path[-1] not in ("shape", "dtype"):
                     self._put(path, value)
+            case ast.UnaryOp(op=ast.Invert(), operand=inner):
+                self._assign(inner, f"~{value}")
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                self._assign(inner, f"-{value}")
+            case ast.Compare(left=inner, ops=[ast.Eq()], comparators=[ast.Constant(value=0 | False)]):
+                self._assign(inner, f"~{value}")
+            case ast.Compare(left=inner, ops=[ast.Eq()], comparators=[ast.Constant(value=1 | True)]):
+                self._assign(inner, value)
+            case ast.Compare(left=inner, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+                pass
+            case ast.Subscript(value=ast.Attribute() as inner):
+                self._assign(inner, f"Everywhere({value})")
             case ast.Call(func=ast.Attribute(value=inner, attr="contiguous" | "float" | "clone")):
                 self._assign(inner, value)
             case ast.Call(func=ast.Attribute(value=inner, attr="to" | "type_as")):
@@ -129,6 +158,12 @@ class _Planner:
                         self.values.setdefault(path[0], f"Returns({value})")
                     else:
                         self._put(path, f"Returns({value})")
+                else:
+                    self._cut_at(expression, value)
+            case ast.Constant() | ast.Tuple():
+                pass
+            case _:
+                self._cut_at(expression, value)
 
     def _put(self, path: tuple[str, ...], value: str) -> None:
         holder = self.stubs.setdefault(path[0], {})
@@ -215,6 +250,18 @@ class _Planner:
                 methods[name] = f"_method_{name}"
             self._helpers(_free_names(source), source)
             todo |= _self_calls(source)
+
+
+def _cut(code: str, cuts: dict[str, str]) -> str:
+    """The code with each expression that is cut replaced by its parameter."""
+
+    class Cutter(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> ast.AST:
+            name = cuts.get(ast.dump(node)) if isinstance(node, ast.expr) else None
+            return ast.Name(name, ast.Load()) if name is not None else self.generic_visit(node)
+
+    tree = Cutter().visit(ast.parse(textwrap.dedent(code)))
+    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def _path_of(node: object) -> tuple[str, ...] | None:
