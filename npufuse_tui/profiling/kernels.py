@@ -7,6 +7,7 @@ Columns come and go with version and level, and some were renamed: they are read
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def read(path: Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    raw = read_table(find(path))
+    raw = read_table(find(path), [one for names in COLUMNS.values() for one in names])
     frame = pd.DataFrame(index=raw.index)
     for ours, theirs in COLUMNS.items():
         column = next((raw[_plain(one)] for one in theirs if _plain(one) in raw.columns), None)
@@ -102,12 +103,23 @@ def read(path: Path) -> pd.DataFrame:
     return frame
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """A CSV as text, headers and cells stripped; cells that hold nothing (`N/A`) are empty text."""
+def read_table(path: Path, wanted: Collection[str] | None = None) -> pd.DataFrame:
+    """A CSV as text, headers and cells stripped; cells that hold nothing (`N/A`) are empty text.
+
+    `wanted` names the columns that are read; None reads all. Headers come out in small letters without spaces.
+    """
     import pandas as pd
 
+    keep = None if wanted is None else {_plain(one) for one in wanted}
     try:
-        raw = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8", encoding_errors="replace")
+        raw = pd.read_csv(
+            path,
+            dtype=str,
+            keep_default_na=False,
+            encoding="utf-8",
+            encoding_errors="replace",
+            usecols=None if keep is None else lambda one: _plain(str(one)) in keep,
+        )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, OSError) as error:
         raise WrongInput(
             Text("{path} cannot be read as a table: {reason}", "{path} 无法作为表格读取：{reason}").format(
@@ -117,8 +129,11 @@ def read_table(path: Path) -> pd.DataFrame:
     raw.columns = pd.Index([_plain(str(one)) for one in raw.columns])
     raw = raw.loc[:, ~raw.columns.duplicated()]
     for name in raw.columns:
-        stripped = raw[name].fillna("").str.strip().str.strip('"')
-        raw[name] = stripped.where(~stripped.str.lower().isin(_NOTHING), "")
+        codes, values = pd.factorize(raw[name].fillna(""))
+        # A column repeats its values: each is cleaned once.
+        clean = [one.strip().strip('"') for one in values]
+        cleaned = pd.Series(["" if one.casefold() in _NOTHING else one for one in clean], dtype=object)
+        raw[name] = cleaned.take(codes).to_numpy()
     return raw
 
 
@@ -150,7 +165,7 @@ def _gaps(frame: pd.DataFrame) -> pd.Series[float]:
 def _no_column(path: Path, names: tuple[str, ...], seen: list[str]) -> WrongInput:
     return WrongInput(
         Text(
-            "{path} has no column {names}; it is no kernel_details.csv (its columns: {seen})",
-            "{path} 没有列 {names}，不是 kernel_details.csv（其列为：{seen}）",
-        ).format(path=path, names=" / ".join(names), seen=", ".join(seen[:8]))
+            "{path} has no column {names}; it is no kernel_details.csv (known columns in it: {seen})",
+            "{path} 没有列 {names}，不是 kernel_details.csv（其中认识的列：{seen}）",
+        ).format(path=path, names=" / ".join(names), seen=", ".join(seen[:8]) or "-")
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from npufuse_tui.model import Candidate
 from npufuse_tui.profiling.kernels import OPERATORS, find, read_table
 
+_WANTED = ("Name", "Call Stack", "Host Self Duration(us)", "Device Self Duration(us)")
 _FRAME = re.compile(r"^\s*(?P<file>.+?)\((?P<line>\d+)\):\s*(?P<function>.*?)\s*$")
 
 
@@ -46,7 +47,7 @@ class Evidence:
 
 def read_calls(path: Path) -> tuple[OperatorCall, ...]:
     """The operator calls that have a call stack, those of one place together. Raises WrongInput for another file."""
-    table = read_table(find(path, OPERATORS))
+    table = read_table(find(path, OPERATORS), _WANTED)
     if "callstack" not in table.columns or "name" not in table.columns:
         return ()
     grouped: dict[tuple[str, str], list[float]] = {}
