@@ -390,7 +390,7 @@ def session(folder: Path, backend: Backend = Backend.EMULATED, steps: int = 60) 
             "torchrun --nproc_per_node 1 train.py --steps 60 --seed 0 --hf-token=hf_abcdefghijklmnopqrstuv",
             "/home/lin/venv/bin/python",
             steps,
-            environment=(("WANDB_API_KEY", "c0ffee"), ("PYTHONHASHSEED", "0")),
+            environment=(("WANDB_API_KEY", "w4ndb5ecret"), ("PYTHONHASHSEED", "0")),
         ),
         backend=backend,
         baseline=Baseline("passed", steps, 0.000066, (run("baseline-1", None, steps), run("baseline-2", None, steps))),
