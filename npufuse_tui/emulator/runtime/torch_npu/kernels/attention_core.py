@@ -68,7 +68,7 @@ def attend(
     if scores.keep_prob < 1.0:
         kept = torch.rand(weights.shape, generator=scores.generator) < scores.keep_prob
         weights = weights * kept / scores.keep_prob
-    grouped = weights.reshape(batch, groups, heads // groups, rows, -1)
+    grouped = weights.reshape(batch, groups, heads // groups, rows, key.shape[2])
     out = grouped @ value.float().unsqueeze(2)
     return out.reshape(batch, heads, rows, value.shape[3]), maxima.squeeze(-1), sums.squeeze(-1).detach()
 
