@@ -121,12 +121,15 @@ class Chromium:
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
         )
-        self.events.clear()
         self.errors.clear()
         self.asked.clear()
-        self.call("Page.navigate", url=path.as_uri() + query)
-        self.wait_for("Page.loadEventFired")
+        self.load(path.as_uri() + query)
         self.settle()
+
+    def load(self, address: str) -> None:
+        self.events.clear()
+        self.call("Page.navigate", url=address)
+        self.wait_for("Page.loadEventFired")
 
     def settle(self) -> None:
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
