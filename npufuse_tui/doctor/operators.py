@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from npufuse_tui.doctor.cann import wrong_home
 from npufuse_tui.doctor.diagnosis import Layer, Status
-from npufuse_tui.doctor.findings import Findings
+from npufuse_tui.doctor.findings import Findings, is_real
 from npufuse_tui.doctor.fixes import cann_fix, kernel_fix, no_device
+from npufuse_tui.judgement.api import bare_name
+from npufuse_tui.judgement.api_registry import catalogue
+from npufuse_tui.judgement.api_source import installed_package
 from npufuse_tui.language import Text, same
+from npufuse_tui.rules import load_rules
 
 COSINE = 0.999  # the limit of the operator check
 ABSOLUTE = 1e-2  # float16 against float32, values of a few units
@@ -14,7 +18,7 @@ ABSOLUTE = 1e-2  # float16 against float32, values of a few units
 
 def operators(found: Findings) -> Layer:
     """The operator library: fused calls run and agree with their formulas."""
-    evidence = _cann_evidence(found)
+    evidence = _cann_evidence(found) + _schema_evidence(found)
     if found.device:
         answer = found.ask("operators")
         if answer.get("error"):
@@ -49,6 +53,28 @@ def operators(found: Findings) -> Layer:
         return Layer("operators", Status.MISSING, tuple(evidence), cann_fix(found))
     evidence.append(no_device())
     return Layer("operators", Status.NOT_RUN, tuple(evidence), None)
+
+
+def _schema_evidence(found: Findings) -> list[Text]:
+    """Which of the rules' operators the installed torch_npu registers; asked of its files, without importing it."""
+    if not is_real(found.versions.get("torch_npu")):
+        return []
+    files = installed_package(found.python)
+    if files is None:
+        return []
+    registered = catalogue(files.root).operators
+    names = sorted({bare_name(one.api) for one in load_rules()})
+    lacks = [one for one in names if one not in registered]
+    return [
+        Text(
+            "the installed torch_npu has {has} of the {all} operators of the rules{lacks}",
+            "已安装的 torch_npu 具有规则所需 {all} 个算子中的 {has} 个{lacks}",
+        ).format(
+            has=len(names) - len(lacks),
+            all=len(names),
+            lacks=Text("; it lacks {0}", "；缺少 {0}").format(", ".join(lacks)) if lacks else Text("", ""),
+        )
+    ]
 
 
 def _cann_evidence(found: Findings) -> list[Text]:

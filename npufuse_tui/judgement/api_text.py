@@ -124,7 +124,7 @@ def show_list(entries: Sequence[ApiFacts], columns: int = 100) -> str:
     return "".join(
         shorten("  ".join(pad(cell, size) for cell, size in zip(row, widths, strict=True)), columns).rstrip() + "\n"
         for row in (head, *rows)
-    )
+    ) + (f"\n{entries[0].note}\n" if entries and entries[0].note else "")
 
 
 def facts_json(facts: ApiFacts) -> dict[str, object]:

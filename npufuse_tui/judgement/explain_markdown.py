@@ -9,7 +9,7 @@ from npufuse_tui.judgement.cells import printable
 from npufuse_tui.judgement.cost import MODEL, Side
 from npufuse_tui.judgement.devices import Constant
 from npufuse_tui.judgement.explain import Explanation
-from npufuse_tui.judgement.explain_text import KINDS, constants, gaps, given, size, time, whole_sentence
+from npufuse_tui.judgement.explain_text import KINDS, added, comparison, constants, given, size, whole_sentence
 from npufuse_tui.judgement.timeline import label
 from npufuse_tui.language import Text
 
@@ -37,7 +37,7 @@ def to_markdown(told: Explanation) -> str:
     lines += [
         f"### {Text('Before and after', '替换前后')} ({MODEL})",
         "",
-        *_sides(told.model.before, told.model.after),
+        *_sides(told),
         "",
     ]
     if told.whole:
@@ -48,35 +48,10 @@ def to_markdown(told: Explanation) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sides(before: Side, after: Side) -> list[str]:
-    def ratio(one: float, other: float) -> str:
-        return f"{one / other:.1f}×" if other else ""
-
-    rows = (
-        (Text("launches", "下发次数"), before.launches, after.launches, ratio(before.launches, after.launches)),
-        (
-            Text("memory passes", "内存读写遍数"),
-            before.memory_passes,
-            after.memory_passes,
-            ratio(before.memory_passes, after.memory_passes),
-        ),
-        (Text("bytes moved", "搬运字节"), size(before.bytes), size(after.bytes), ratio(before.bytes, after.bytes)),
-        (
-            Text("kernels", "核函数时间"),
-            time(before.kernels),
-            time(after.kernels),
-            ratio(before.kernels, after.kernels),
-        ),
-        (Text("idle gaps", "空隙"), gaps(before), gaps(after), ""),
-        (
-            Text("host too slow", "host 跟不上时"),
-            time(before.total),
-            time(after.total),
-            ratio(before.total, after.total),
-        ),
-    )
+def _sides(told: Explanation) -> list[str]:
     head = Text("| | before | after | |", "| | 替换前 | 替换后 | |")
-    return [str(head), "|---|---:|---:|---:|", *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)]
+    rows = (f"| {title} | {' | '.join(values)} |" for title, *values in comparison(told))
+    return [str(head), "|---|---:|---:|---:|", *rows, *(line for one in added(told) for line in ("", str(one)))]
 
 
 def mermaid(told: Explanation) -> str:

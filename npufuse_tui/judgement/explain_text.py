@@ -34,7 +34,7 @@ def to_text(told: Explanation, columns: int = 100) -> str:
         lines += [
             line for place, one in enumerate(told.stages, 1) for line in wrap(f"{place}. {one}", columns, "  ", "     ")
         ]
-    lines += ["", str(Text("Before and after ({0})", "替换前后（{0}）").format(MODEL)), *side_rows(told)]
+    lines += ["", str(Text("Before and after ({0})", "替换前后（{0}）").format(MODEL)), *side_rows(told, columns)]
     lines += [
         "",
         str(Text("On the device, to scale ({0})", "设备时间线，按比例（{0}）").format(MODEL)),
@@ -107,46 +107,62 @@ def _rest(rows: list[tuple[str, ...]]) -> int:
     return sum(max(width(row[place]) for row in rows) + 2 for place in range(len(rows[0]) - 1))
 
 
-def side_rows(told: Explanation) -> list[str]:
-    """The before/after table."""
+def comparison(told: Explanation) -> list[tuple[Text, str, str, str]]:
+    """The before/after table: what, before, after, how many times less."""
     before, after = told.model.before, told.model.after
 
     def ratio(one: float, other: float) -> str:
         return f"{one / other:.1f}x" if other else "-"
 
-    rows = [("", str(Text("before", "替换前")), str(Text("after", "替换后")), "")]
-    rows += [
-        (str(title), one, other, share)
-        for title, one, other, share in (
-            (
-                Text("launches", "下发次数"),
-                str(before.launches),
-                str(after.launches),
-                ratio(before.launches, after.launches),
-            ),
-            (
-                Text("memory passes", "内存读写遍数"),
-                str(before.memory_passes),
-                str(after.memory_passes),
-                ratio(before.memory_passes, after.memory_passes),
-            ),
-            (Text("bytes moved", "搬运字节"), size(before.bytes), size(after.bytes), ratio(before.bytes, after.bytes)),
-            (
-                Text("kernels", "核函数时间"),
-                time(before.kernels),
-                time(after.kernels),
-                ratio(before.kernels, after.kernels),
-            ),
-            (Text("idle gaps", "空隙"), gaps(before), gaps(after), ""),
-            (
-                Text("host too slow", "host 跟不上时"),
-                time(before.total),
-                time(after.total),
-                ratio(before.total, after.total),
-            ),
-        )
+    return [
+        (
+            Text("launches", "下发次数"),
+            str(before.launches),
+            str(after.launches),
+            ratio(before.launches, after.launches),
+        ),
+        (
+            Text("memory passes", "内存读写遍数"),
+            str(before.memory_passes),
+            str(after.memory_passes),
+            ratio(before.memory_passes, after.memory_passes),
+        ),
+        (Text("bytes moved", "搬运字节"), size(before.bytes), size(after.bytes), ratio(before.bytes, after.bytes)),
+        (
+            Text("kernels", "核函数时间"),
+            time(before.kernels),
+            time(after.kernels),
+            ratio(before.kernels, after.kernels),
+        ),
+        (Text("idle gaps", "空隙"), gaps(before), gaps(after), ""),
+        (
+            Text("host too slow", "host 跟不上时"),
+            time(before.total),
+            time(after.total),
+            ratio(before.total, after.total),
+        ),
     ]
-    return [f"  {one}" for one in table(rows, frozenset({1, 2, 3}))]
+
+
+def side_rows(told: Explanation, columns: int = 100) -> list[str]:
+    """The before/after table as lines, and what the replacement adds of its own."""
+    rows: list[tuple[str, ...]] = [("", str(Text("before", "替换前")), str(Text("after", "替换后")), "")]
+    rows += [(str(title), *values) for title, *values in comparison(told)]
+    lines = [f"  {one}" for one in table(rows, frozenset({1, 2, 3}))]
+    return lines + [line for one in added(told) for line in wrap(str(one), columns, "  ")]
+
+
+def added(told: Explanation) -> list[Text]:
+    """A sentence when the replacement launches more than the fused operator alone."""
+    extra = told.model.after.launches - 1
+    if extra < 1:
+        return []
+    return [
+        Text(
+            "After includes {extra} launches that the replacement adds to the fused operator, such as a concat.",
+            "替换后含融合算子之外另加的 {extra} 次下发，例如拼接。",
+        ).format(extra=extra)
+    ]
 
 
 def timeline_rows(told: Explanation, columns: int = 100) -> list[str]:

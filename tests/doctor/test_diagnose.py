@@ -95,6 +95,26 @@ def test_an_import_that_hangs_ends_at_its_limit(machine):
     assert "no answer within 3 s" in said(found.layer("framework"))
 
 
+def test_the_operators_of_an_installed_torch_npu_are_read_from_its_files(machine, tmp_path):
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "v")], check=True)
+    (site,) = (tmp_path / "v").glob("lib/python3*/site-packages")
+    package = site / "torch_npu"
+    (package / "csrc/aten").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('as far as this')\n")
+    (package / "version.py").write_text("__version__ = '9.9.9'\n")
+    (package / "csrc/aten/npu_native_functions_by_codegen.yaml").write_text(
+        "custom:\n- func: npu_swiglu(Tensor self, int dim=-1) -> Tensor\n"
+    )
+    machine.small_torch("9.9.9")
+    (site / "torch_npu-9.9.9.dist-info").mkdir()
+    (site / "torch_npu-9.9.9.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: torch_npu\nVersion: 9.9.9\n")
+    layer = machine.diagnose(str(tmp_path / "v/bin/python")).layer("operators")
+    assert "has 1 of the" in said(layer) and "it lacks" in said(layer) and "npu_rms_norm" in said(layer)
+
+
 def test_versions_that_do_not_go_together_fail_before_anything_is_imported(machine):
     machine.small_torch("2.7.1")
     machine.package("torch_npu", "2.6.0.post5", "raise SystemExit('imported')")
