@@ -65,7 +65,7 @@ class _Planner:
             for name, code in self._inputs(call).items():
                 # what the code makes contiguous is so in the proof too; the fused call relies on it
                 made = call.match.values[name].op in MADE_CONTIGUOUS
-                self._give(code, f"{name}.contiguous()" if made else name)
+                self._give(code, f"{name}.contiguous()" if made else name, call.match.pattern.kinds[name])
             for node, op, attrs in call.match.activations:
                 self._give_activation(node.op == "attribute" and _path_of(node), op, attrs)
         if self.cuts:
@@ -109,13 +109,30 @@ class _Planner:
             )
         return f"return ({', '.join(names)},)" if len(names) > 1 else f"return {names[0]}", len(names)
 
-    def _give(self, code: str, value: str) -> None:
+    def _give(self, code: str, value: str, kind: str) -> None:
         """Let the code of a binding evaluate to an input of the example."""
         try:
             expression = ast.parse(code, mode="eval").body
         except SyntaxError:
             return
-        self._assign(expression, value)
+        if kind == "scalar" and not isinstance(expression, (ast.Name, ast.Attribute)):
+            self._give_numbers(expression)
+        else:
+            self._assign(expression, value)
+
+    def _give_numbers(self, expression: ast.expr) -> None:
+        """Arithmetic on attributes (`self.head_dim ** -0.5`): any number will do, since both sides read the same one."""
+        stack: list[ast.expr] = [expression]
+        while stack:
+            node = stack.pop()
+            path = _dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+            if path is None:
+                stack.extend(one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr))
+            elif path[0] not in PROVIDED and not {"shape", "dtype", "size"} & set(path):
+                if len(path) == 1:
+                    self.values.setdefault(path[0], "4")
+                else:
+                    self._put(path, "4")
 
     def _cut_at(self, expression: ast.expr, value: str) -> None:
         """No stub can make the expression give the input, so both functions take it as a parameter instead."""
