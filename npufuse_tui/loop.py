@@ -361,11 +361,11 @@ class Loop:
                 backend=self.options.backend, python=self.options.python, torch_npu=self.options.torch_npu
             )
         with self.store.journal.step("verify"):
-            self._commit_passing(listen)
+            self.commit_passing(listen)
             try:
                 verify(self.store, options, listen, self._control)
             finally:
-                self._commit_passing(listen)
+                self.commit_passing(listen)
                 with suppress(NpufuseError, OSError):
                     self.worktrees().release(BRANCH)  # so that the person can check the branch out
             if self.session.tasks and all(one.conclusion is not None for one in self.session.tasks):
@@ -528,7 +528,7 @@ class Loop:
                 listen(TaskChanged(blocked))
         return self.session
 
-    def _commit_passing(self, listen: Listener) -> None:
+    def commit_passing(self, listen: Listener = ignore) -> None:
         """Commit each task that is to be adopted and has no commit, in the order of the tasks."""
         from npufuse_tui.workspace.commit_message import commit_message
 

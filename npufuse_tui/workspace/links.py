@@ -120,12 +120,11 @@ def parse(text: str) -> LinkRule:
 
 def entries(repository: Repository, rule: LinkRule, inside: Iterable[Path] = ()) -> tuple[str, ...]:
     """The untracked entries that the rule brings, relative to the top; none that holds one of the folders `inside`."""
-    places = [place.resolve() for place in inside]
+    places = list(inside)
     return tuple(
         name.rstrip("/")
         for name in repository.untracked()
-        if rule.answer(name) != "leave"
-        and not any(place.is_relative_to((repository.top / name).resolve()) for place in places)
+        if rule.answer(name) != "leave" and not any(place.is_relative_to(repository.top / name) for place in places)
     )
 
 
@@ -138,7 +137,7 @@ def bring(repository: Repository, worktree: Path, names: Sequence[str], rule: Li
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         if not source.is_dir() or source.is_symlink():
-            _bring_file(source, target, budget)
+            _bring_file(source, target, budget, source)
         elif rule.answer(name) == "whole" or (source / "pyvenv.cfg").exists() or _many(source):
             target.symlink_to(source.absolute())
         else:
@@ -171,15 +170,17 @@ def _bring_folder(repository: Repository, worktree: Path, name: str, rule: LinkR
                 (worktree / relative / one).symlink_to(source.absolute())
         for one in files:
             if rule.answer((relative / one).as_posix()) != "leave":
-                _bring_file(Path(folder, one), worktree / relative / one, budget)
+                _bring_file(Path(folder, one), worktree / relative / one, budget, repository.top / name)
 
 
-def _bring_file(source: Path, target: Path, budget: list[int]) -> None:
+def _bring_file(source: Path, target: Path, budget: list[int], entry: Path) -> None:
+    """One file of `entry`, or a link: one that stays inside of what is brought is made anew, another leads to the original."""
     if os.path.lexists(target):
         return
     if source.is_symlink():
         pointed = source.readlink()
-        target.symlink_to(pointed if pointed.is_absolute() else (source.parent / pointed).absolute())
+        aim = Path(os.path.normpath(source.parent / pointed))
+        target.symlink_to(pointed if pointed.is_absolute() or aim.is_relative_to(entry) else aim)
         return
     if not source.is_file():  # a socket, a pipe, a device: never opened
         return
