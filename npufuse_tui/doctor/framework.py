@@ -110,6 +110,12 @@ def _import_fix(found: Findings, error: str) -> Text:
             "{library} belongs to CANN: install the CANN toolkit and source its set_env.sh",
             "{library} 属于 CANN：请安装 CANN toolkit，并 source 其 set_env.sh",
         ).format(library=library[1])
+    if "undefined symbol" in error:
+        return Text(
+            "the libraries found are not those that torch_npu {version} needs: install the CANN that goes with it, and "
+            "source that one's set_env.sh",
+            "找到的库与 torch_npu {version} 所需版本不符：请安装与之配套的 CANN，并 source 它的 set_env.sh",
+        ).format(version=found.versions.get("torch_npu") or "?")
     return Text(
         "run `python -c 'import torch, torch_npu'` in this environment and mend what it says",
         "请在该环境执行 `python -c 'import torch, torch_npu'`，并按其提示修复",

@@ -159,8 +159,8 @@ def added(told: Explanation) -> list[Text]:
         return []
     return [
         Text(
-            "After includes {extra} launches that the replacement adds to the fused operator, such as a concat.",
-            "替换后含融合算子之外另加的 {extra} 次下发，例如拼接。",
+            "Among them launches that the replacement adds to the fused operator, such as a concat: {extra}.",
+            "其中替换代码在融合算子之外另加的下发（例如拼接）：{extra} 次。",
         ).format(extra=extra)
     ]
 

@@ -85,6 +85,13 @@ def test_a_library_out_of_reach_is_mended_with_the_script_that_is_there(machine)
     )
 
 
+def test_libraries_of_another_version_are_told_apart_from_missing_ones(machine):
+    machine.small_torch("2.13.0")
+    machine.package("torch_npu", "2.13.0", "raise ImportError('libnpu_profiler.so: undefined symbol: aclAppLog')")
+    fix = machine.diagnose().layer("framework").fix
+    assert "install the CANN that goes with it" in fix.en
+
+
 def test_an_import_that_hangs_ends_at_its_limit(machine):
     machine.package("torch_npu", "2.13.0", SIMULATED)
     machine.environ["FAULT"] = "hang"
