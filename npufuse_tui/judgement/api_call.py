@@ -52,10 +52,11 @@ def check_replacement(source: str, schema_version: str | Path | Catalogue | None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # SyntaxWarnings of the person's code are not for this screen
             tree = ast.parse(textwrap.dedent(source).strip("\n"))
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = f"{error.msg} (line {error.lineno})" if isinstance(error, SyntaxError) else str(error)
         return (
             Text("the replacement is no valid Python: {reason}", "替换代码不是合法的 Python：{reason}").format(
-                reason=f"{error.msg} (line {error.lineno})"
+                reason=reason
             ),
         )
     faults: list[Text] = []

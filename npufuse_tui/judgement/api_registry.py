@@ -93,7 +93,7 @@ _NO_DOCUMENTS = Documents({})
 def _documents(files: PackageFiles, stamp: tuple[str, int, int]) -> Documents:
     try:
         return read_documentation(files.read(DOCUMENTATION) or "")
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # what ast.parse raises for what is no Python
         return _NO_DOCUMENTS
 
 

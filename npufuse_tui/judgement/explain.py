@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npufuse_tui.judgement.api import bare_name
 from npufuse_tui.judgement.api_knowledge import known, texts_of
-from npufuse_tui.judgement.cost import StepCost, TimeModel, WholeModel, chain_model, step_costs
+from npufuse_tui.judgement.cost import ITEM_SIZE, StepCost, TimeModel, WholeModel, chain_model, step_costs
 from npufuse_tui.judgement.devices import DEFAULT, Device, device
 from npufuse_tui.language import Text
-from npufuse_tui.model import Candidate, Step
+from npufuse_tui.model import Candidate, Check, Step
 
 ASSUMED_SHAPE = (1, 4096, 4096)
 ASSUMED_DTYPE = "bfloat16"
@@ -101,6 +103,20 @@ def explain(
         basis=candidate.estimate.basis if candidate.estimate else "counted from the graph",
         assumed=tuple(assumed),
     )
+
+
+def captured(check: Check) -> tuple[tuple[int, ...], str] | None:
+    """Shape and dtype of the largest tensor that an operator check ran on, for `explain`; None when it names none.
+
+    The labels of its cases read `x 2×4096×1536, weight 1536`. The check says whether they were captured.
+    """
+    found = [
+        (tuple(int(one) for one in re.split("[×x]", label)), case.dtype.removeprefix("torch."))
+        for case in check.per_case
+        for label in re.findall(r"(?<![\w×])\d+(?:[×x]\d+)+(?![\w×])", case.shape)
+        if case.dtype.removeprefix("torch.") in ITEM_SIZE
+    ]
+    return max(found, key=lambda one: math.prod(one[0]), default=None)
 
 
 def _stack(name: str, model: TimeModel) -> tuple[StackPlace, ...]:

@@ -253,3 +253,17 @@ def test_this_machine(tmp_path):
 
 def test_children_read_nothing_from_the_terminal():
     assert run(["cat"], 10, {"PATH": "/usr/bin:/bin"}).code == 0
+
+
+def test_progress_names_every_layer_in_order(machine):
+    machine.small_torch()
+    heard = []
+    found = diagnose(environ=machine.environment, root=machine.root, listen=heard.append)
+    assert [one.text.en.split(" (")[0] for one in heard] == [
+        "Framework adaptor",
+        "Operator library",
+        "Graph engine and fusion",
+        "Runtime",
+        "Driver and device",
+    ]
+    assert len(found.layers) == 5

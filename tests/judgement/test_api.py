@@ -87,8 +87,9 @@ def test_a_path_without_torch_npu_is_refused(tmp_path, content):
         catalogue(path)
 
 
-def test_broken_documentation_leaves_the_schema(package):
-    (package / "_op_plugin_docs.py").write_text("def broken(:\n")
+@pytest.mark.parametrize("text", ["def broken(:\n", "x = 1\x00\n", "(" * 5000], ids=["syntax", "null", "deep"])
+def test_broken_documentation_leaves_the_schema(package, text):
+    (package / "_op_plugin_docs.py").write_text(text)
     found = api.lookup("npu_rms_norm", package)
     assert found.documentation is None
     assert found.schemas

@@ -32,6 +32,8 @@ FAULTY = [
     ("torch.ops.npu.npu_swiglu.wrong(x)", "no overload wrong"),
     ("from torch_npu import npu_swiglu as f\nf(x, y=1)", "no argument y"),
     ("y = torch_npu.npu_swiglu(x", "no valid Python"),
+    ("x\x00", "no valid Python"),
+    ("(" * 5000, "no valid Python"),
 ]
 
 

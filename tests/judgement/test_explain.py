@@ -14,12 +14,12 @@ from npufuse_tui import language
 from npufuse_tui.errors import WrongInput
 from npufuse_tui.judgement.cells import pad, shorten, table, width, wrap
 from npufuse_tui.judgement.devices import Constant, Device
-from npufuse_tui.judgement.explain import explain
+from npufuse_tui.judgement.explain import captured, explain
 from npufuse_tui.judgement.explain_markdown import code, mermaid, to_json, to_markdown
 from npufuse_tui.judgement.explain_text import size, time, timeline_rows, to_text
 from npufuse_tui.judgement.timeline import IDLE, draw
 from npufuse_tui.language import same
-from npufuse_tui.model import Step
+from npufuse_tui.model import Backend, CaseResult, Check, Step
 from npufuse_tui.rules import load_rules
 
 T = same("a test's own constant")
@@ -152,6 +152,19 @@ def test_json_says_that_it_is_no_measurement():
     assert len(found["chain"]) == 8
     assert [one["layer"] for one in found["stack"]] == ["framework", "operators", "graph", "runtime", "driver"]
     json.dumps(to_json(explain(candidate((), estimate=None))), allow_nan=False)
+
+
+def test_the_largest_shape_of_a_check():
+    def case(shape: str, dtype: str) -> CaseResult:
+        return CaseResult(shape, dtype, "contiguous", 1.0, 0.0, None, dtype, True)
+
+    def check(*cases: CaseResult) -> Check:
+        return Check("passed", Backend.EMULATED, len(cases), 1.0, 0.0, None, True, per_case=cases)
+
+    told = captured(check(case("x 2×4096×1536, weight 1536", "torch.bfloat16"), case("x 2×8, h2x 3", "float32")))
+    assert told == ((2, 4096, 1536), "bfloat16")
+    assert captured(check(case("no tensors", "float32"), case("x 4×4", "int64"))) is None
+    assert captured(check()) is None
 
 
 def test_an_empty_chain_is_explained_without_a_fault():
