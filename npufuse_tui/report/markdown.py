@@ -18,6 +18,8 @@ _UNSEEN = re.compile(
 
 def visible(text: str) -> str:
     """Control characters and those that hide or reorder text (Trojan Source), written as escapes."""
+    if text.isascii() and text.isprintable():  # most pieces of code, and there are many
+        return text
     return _UNSEEN.sub(lambda one: f"\\u{ord(one.group()):04x}", text.replace("\r\n", "\n").replace("\r", "\\r"))
 
 
