@@ -173,7 +173,8 @@ def call_value(frame: Frame, expression: ast.Call, function: Node) -> Node:
             if op == "identity":
                 return value
             if op == "activation":
-                return frame.make(expression, "activation", value, function)
+                usual = usual_activation(frame, function)
+                return frame.make(expression, "activation", value, function, attrs=(usual,))
             if op == "dropout":
                 rate = frame.make(expression, "attribute", function, attrs=("p",))
                 training = frame.make(expression, "attribute", function, attrs=("training",))
@@ -188,7 +189,8 @@ def call_value(frame: Frame, expression: ast.Call, function: Node) -> Node:
     if function.op in ("parameter", "phi", "attribute") and len(expression.args) == 1 and not expression.keywords:
         word = str(function.attrs[0]) if function.attrs else ""
         if word in ACTIVATION_WORDS:
-            return frame.make(expression, "activation", _lowered(frame, expression.args[0]), function)
+            value = _lowered(frame, expression.args[0])
+            return frame.make(expression, "activation", value, function, attrs=(usual_activation(frame, function),))
     return _unknown(frame, expression, function)
 
 
@@ -258,6 +260,22 @@ def _held(module: SourceModule, value: ast.expr) -> tuple[str, tuple[object, ...
             return (name, ("none",) if name == "gelu" else ())
         if isinstance(value, ast.Name) and value.id in ACTIVATION_WORDS:
             return ("activation", ())
+    return None
+
+
+def usual_activation(frame: Frame, function: Node) -> str | None:
+    """The activation that the repo's own configuration gives by default ("silu", "gelu none", "gelu tanh"), if it says."""
+    owner = frame.owner
+    if owner is None or function.op != "attribute" or frame.module.repository is None:
+        return None
+    for definer, value in owner.attribute(str(function.attrs[0])):
+        fields = [node.attr for node in ast.walk(value) if isinstance(node, ast.Attribute)]
+        fields += [str(node.value) for node in ast.walk(value) if isinstance(node, ast.Constant)]
+        for name in fields:
+            said = frame.module.repository.default_of(definer.module.file, name)
+            if said in ACTIVATIONS:
+                op, attrs = ACTIVATIONS[said]
+                return " ".join([op, *map(str, attrs)])
     return None
 
 

@@ -115,6 +115,9 @@ def unify(pattern: Node, subject: Node, bound: Bound) -> Iterator[Bound]:
     elif stepped := _steps(subject):
         bound, subject = bound.with_inside(*stepped), strip_casts(subject)
     if subject.op == "activation" and pattern.op in ("silu", "gelu"):
+        usual = subject.attrs[0] or "silu"
+        if usual != " ".join([pattern.op, *map(str, pattern.attrs)]):
+            return
         inner = Bound(
             bound.values, bound.inside | {subject}, (*bound.activations, (subject.args[1], pattern.op, pattern.attrs))
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -148,6 +149,7 @@ class Repository:
         self._places = lru_cache(maxsize=8192)(self._files)
         self._bytes = lru_cache(maxsize=512)(self._read)
         self._load = lru_cache(maxsize=256)(self._parse)
+        self._defaults = lru_cache(maxsize=4096)(self._default_in)
 
     def resolve(self, file: str, level: int, module: str, definition: bytes) -> SourceModule | None:
         """The file that `from <module> import` of `file` means, when it holds the words of the definition.
@@ -158,6 +160,22 @@ class Repository:
             source = self._bytes(path)
             if source is not None and definition in source:
                 return self._load(path)
+        return None
+
+    def default_of(self, file: str, field: str) -> str | None:
+        """The string that a configuration beside the file (or the file itself) gives to a field by default."""
+        return self._defaults(Path(file).parent.as_posix(), file, field)
+
+    def _default_in(self, folder: str, file: str, field: str) -> str | None:
+        if not field.isidentifier():
+            return None
+        words = re.compile(rb"\b" + field.encode() + rb"""\s*(?::[^=\n]+)?=\s*["']([\w.-]+)["']""")
+        places = sorted((self.root / folder).glob("*config*.py"))[:8]
+        for path in [*places, self.root / file]:
+            source = self._bytes(path.relative_to(self.root).as_posix())
+            found = words.search(source) if source is not None else None
+            if found is not None:
+                return found.group(1).decode()
         return None
 
     def _files(self, folder: str, level: int, module: str) -> tuple[str, ...]:

@@ -47,6 +47,12 @@ FITS = {
     Verdict.REFUSED: Text("not to be replaced", "不可替换"),
 }
 
+GELU_CLASSES = {
+    "none": '("GELUActivation", "GELU")',
+    "tanh": '("GELUTanh", "PytorchGELUTanh")',
+}
+"""The classes by which model libraries hold the two forms of GELU."""
+
 ORDER = (Verdict.RECOMMENDED, Verdict.CAUTION, Verdict.REFUSED)
 
 
@@ -176,8 +182,8 @@ def _activation_conditions(matches: Sequence[Match], branch: FusedBranch) -> lis
             if op == "silu":
                 conditions[f"isinstance({code}, torch.nn.SiLU)"] = None
             else:
-                approximate = attrs[0] if attrs else "none"
-                conditions[f'getattr({code}, "approximate", None) == "{approximate}"'] = None
+                names = GELU_CLASSES[str(attrs[0]) if attrs else "none"]
+                conditions[f"type({code}).__name__ in {names}"] = None
     return list(conditions)
 
 
