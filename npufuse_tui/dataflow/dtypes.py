@@ -77,6 +77,8 @@ class DtypeOf:
                 for arg in node.args:
                     result = promoted(result, self(arg))
                 return result
+            case "loop":
+                return self(node.args[0])
             case "attribute" | "parameter" | "global" if is_scalar(node):
                 return None
         return self(node.args[0]) if node.args and node.op not in ("call", "attribute", "builtin") else None

@@ -317,17 +317,37 @@ def _loop(frame: Frame, statement: ast.For | ast.AsyncFor | ast.While) -> None:
         iterated = None
     else:
         iterated = lower(frame, statement.iter)
-    carried = written_names(statement.body)
+    carried = written_names(statement.body) | _changed_in_place(statement.body)
     before = dict(frame.environment)
-    for name in carried & set(before):
-        frame.environment[name] = frame.graph.fresh("carried", attrs=(name,))
+    started = {name: frame.graph.fresh("carried", attrs=(name,)) for name in sorted(carried & set(before))}
+    frame.environment.update(started)
     if iterated is not None and not isinstance(statement, ast.While):
         assign(frame, statement.target, frame.fresh(statement.iter, "element", iterated), None)
     run(frame, statement.body)
     frame.statement = statement
-    for name in carried:
-        frame.environment[name] = frame.graph.fresh("carried", attrs=(name,))
+    after = frame.environment
+    for name in sorted(carried):
+        if name in started and iterated is not None and not isinstance(statement, ast.While):
+            # a name that each round builds on: its value before, what is looped over, and what a round makes of it
+            ended = after.get(name, started[name])
+            after[name] = frame.fresh(statement.iter, "loop", before[name], iterated, ended, started[name])
+        else:
+            after[name] = frame.graph.fresh("carried", attrs=(name,))
     run(frame, statement.orelse)
+
+
+def _changed_in_place(body: list[ast.stmt]) -> set[str]:
+    """Names whose tensors a suite changes by a method that ends in an underscore."""
+    return {
+        node.func.value.id
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr.endswith("_")
+        and not node.func.attr.startswith("_")
+        and isinstance(node.func.value, ast.Name)
+    }
 
 
 def _try(frame: Frame, statement: ast.Try) -> bool:

@@ -95,6 +95,7 @@ def find(pattern: CompiledPattern, function: FunctionGraph) -> Iterator[Match]:
             values = dict(bound.values)
             for name, default in pattern.optional.items():
                 values.setdefault(name, function.graph.constant(default))
+            values = {name: value for name, value in values.items() if name in pattern.kinds}
             if len(values) == len(pattern.kinds):
                 yield Match(pattern, function, node, values, bound.inside, bound.activations)
                 break
@@ -134,6 +135,19 @@ def unify(pattern: Node, subject: Node, bound: Bound) -> Iterator[Bound]:
         return
     if pattern.op in COMMUTATIVE:
         yield from _commuting(pattern, subject, bound)
+        return
+    if pattern.op in ("carried", "element"):
+        # a loop's own names: each stands for the same one throughout
+        name = f"@{pattern.id}"
+        known = bound.values.get(name)
+        if known is None:
+            yield from _in_order(pattern.args, subject.args, bound.with_value(name, subject))
+        elif known is subject:
+            yield bound
+        return
+    if pattern.op == "global":
+        if pattern.attrs[0] == subject.attrs[0]:
+            yield bound
         return
     if not _same_attrs(pattern, subject) or len(pattern.args) != len(subject.args):
         return

@@ -25,6 +25,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "expand": ("input", "sizes"),
     "flatten": ("input", "start_dim", "end_dim"),
     "gelu": ("input", "approximate"),
+    "index_add": ("input", "dim", "index", "source"),
     "linear": ("input", "weight", "bias"),
     "masked_fill": ("input", "mask", "value"),
     "matmul": ("input", "other"),
@@ -33,7 +34,9 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "mul": ("input", "other"),
     "neg": ("input",),
     "norm": ("input", "p", "dim", "keepdim", "dtype"),
+    "nonzero": ("input",),
     "normalize": ("input", "p", "dim", "eps"),
+    "one_hot": ("input", "num_classes"),
     "permute": ("input", "dims"),
     "polar": ("abs", "angle"),
     "pow": ("input", "exponent"),
@@ -75,6 +78,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "view_as_complex": ("input",),
     "view_as_real": ("input",),
     "where": ("condition", "input", "other"),
+    "zeros_like": ("input",),
 }
 
 ALIASES = {
@@ -112,6 +116,7 @@ IN_PLACE = frozenset(
         "silu",
         "sigmoid",
         "exp",
+        "index_add",
     }
 )
 """Operators whose name with a trailing underscore changes their first operand."""
@@ -156,7 +161,9 @@ LITERALS: dict[str, tuple[str, ...]] = {
     "unsqueeze": ("dim",),
 }
 
-IGNORED = frozenset({"inplace", "out", "memory_format", "non_blocking", "copy", "_stacklevel", "training_"})
+IGNORED = frozenset(
+    {"inplace", "out", "memory_format", "non_blocking", "copy", "_stacklevel", "device", "requires_grad"}
+)
 """Arguments that change how, not what, is computed."""
 
 VARIADIC = frozenset({"permute", "reshape", "expand", "repeat"})

@@ -120,10 +120,10 @@ class _Builder:
         return FusedBranch(lines, calls, self.live, Place(self.function, self.text, dict(entry)), list(self.kept))
 
     def _bind(self, statement: ast.stmt, names: Environment) -> None:
-        after = self.function.after.get(statement, {})
-        for name in written_names([statement]):
-            if name in after:
-                names[name] = after[name]
+        before = self.function.before.get(statement, {})
+        for name, node in self.function.after.get(statement, {}).items():
+            if before.get(name) is not node:
+                names[name] = node
 
     def _verbatim(self, statement: ast.stmt) -> str:
         start = self.text.line_start(statement.lineno)
@@ -131,7 +131,10 @@ class _Builder:
 
     def _root_statement(self, statement: ast.stmt, place: Place) -> tuple[list[str], list[Call]] | None:
         pairs = self.roots[statement]
-        expressions = [root.site.expression for root, _ in pairs]
+        if isinstance(statement, (ast.For, ast.AsyncFor)):
+            expressions: list[ast.expr | ast.stmt] = [statement]  # the loop goes, whole
+        else:
+            expressions = [root.site.expression for root, _ in pairs]
         if not self._reads_the_same(statement, expressions, place.names):
             return None
         calls: list[Call] = []
@@ -148,6 +151,10 @@ class _Builder:
         """The statement with the fused calls in the place of the roots' expressions."""
         if isinstance(statement, ast.AugAssign):
             return f"{self.text.of(statement.target)} = {calls[0].expression}"
+        if isinstance(statement, (ast.For, ast.AsyncFor)):
+            after = self.function.after[statement]
+            name = next(name for name, node in after.items() if node is calls[0].root.node)
+            return f"{name} = {calls[0].expression}"
         start = self.text.line_start(statement.lineno)
         code = self.text.between(start, self.text.end(statement))
         pieces: list[str] = []
@@ -193,7 +200,7 @@ class _Builder:
                     self._keep(statement)
         return None, node
 
-    def _reads_the_same(self, statement: ast.stmt, besides: list[ast.expr] | None, names: Environment) -> bool:
+    def _reads_the_same(self, statement: ast.stmt, besides: Sequence[ast.AST] | None, names: Environment) -> bool:
         """Whether what the statement reads (outside of the roots) means in the branch what it means in the original."""
         skipped = {id(node) for expression in besides or () for node in ast.walk(expression)}
         before = self.function.before.get(statement, {})
@@ -266,6 +273,9 @@ class _Builder:
             return not plain
         if isinstance(statement, ast.If):
             return any(self._has_effect(inner) for inner in (*statement.body, *statement.orelse))
+        if isinstance(statement, ast.With):
+            quiet = all(ast.unparse(item.context_expr).endswith("no_grad()") for item in statement.items)
+            return not quiet or any(self._has_effect(inner) for inner in statement.body)
         if isinstance(statement, ast.Expr):
             return not isinstance(statement.value, ast.Constant)
         return not isinstance(statement, ast.Pass)

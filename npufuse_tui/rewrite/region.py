@@ -158,8 +158,9 @@ def find_region(function: FunctionGraph, text: SourceText, root: Node, inside: I
 def _root_site(function: FunctionGraph, root: Node) -> Site | None:
     """The last expression of the function whose value the root is; the code is put in its place."""
     for site in reversed(root.sites):
+        looped = isinstance(site.statement, (ast.For, ast.AsyncFor)) and root.op == "loop" and site.depth == 0
         augmented = isinstance(site.statement, ast.AugAssign) and site.expression is site.statement.value
-        if function.values.get(site.expression) is root or augmented:
+        if function.values.get(site.expression) is root or augmented or looped:
             return site
     return None
 
