@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,7 +29,7 @@ from npufuse_tui.screens.candidates import CandidatesScreen
 from npufuse_tui.screens.checkpoint import CheckpointScreen
 from npufuse_tui.screens.clean import plain
 from npufuse_tui.screens.dialogs import Ask, Dialog, error_box
-from npufuse_tui.screens.doors import Doors
+from npufuse_tui.screens.doors import Doors, Recent
 from npufuse_tui.screens.home import HomeScreen
 from npufuse_tui.screens.jobs import JobEnded, Jobs
 from npufuse_tui.screens.live import Live
@@ -37,7 +38,7 @@ from npufuse_tui.screens.run import RunScreen
 from npufuse_tui.screens.scan import ScanScreen
 
 if TYPE_CHECKING:
-    from npufuse_tui.loop import Loop
+    from npufuse_tui.loop import Loop, LoopOptions
 
 PUMP = 1 / 20  # seconds between two looks at what the engine told
 
@@ -113,12 +114,15 @@ class NpufuseApp(App[None], inherit_bindings=False):
 
     # beginning and end
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.leave)
-        await self.push_screen("home")
+        self.push_screen("home")
         self.set_interval(PUMP, self._pump)
+        self.call_later(self._begin)
+
+    def _begin(self) -> None:
         if self.options.demo:
             self.open_demo()
         elif self.options.resume is not None:
@@ -178,7 +182,7 @@ class NpufuseApp(App[None], inherit_bindings=False):
         if events_now:
             self.refresh_screens()
         for screen in self.screen_stack:
-            if isinstance(screen, LoopScreen):
+            if isinstance(screen, LoopScreen) and screen.is_mounted:
                 screen.tick()
 
     def _job_ended(self, event: JobEnded) -> None:
@@ -194,7 +198,7 @@ class NpufuseApp(App[None], inherit_bindings=False):
     def refresh_screens(self) -> None:
         """Let what is on the screen show the state as it is now."""
         for screen in self.screen_stack:
-            if isinstance(screen, LoopScreen) and screen.is_attached:
+            if isinstance(screen, LoopScreen) and screen.is_mounted:
                 screen.render_state()
                 screen.refresh_frame()
 
@@ -225,7 +229,13 @@ class NpufuseApp(App[None], inherit_bindings=False):
 
     def open_demo(self) -> None:
         """Make the demo repo and open it."""
-        self._open(lambda: self.doors.start(self.doors.demo()), self._scan)
+
+        def make() -> Loop:
+            path, command = self.doors.demo()
+            self.options = replace(self.options, command=command)
+            return self.doors.start(path)
+
+        self._open(make, self._scan)
 
     def _open(self, make: Callable[[], Loop], then: Callable[[], None]) -> None:
         if self.busy:
@@ -364,3 +374,53 @@ class NpufuseApp(App[None], inherit_bindings=False):
             return (Path(self.session.root) / file).read_text("utf-8", "replace").splitlines()
         except OSError:
             return []
+
+
+class RealDoors:
+    """Sessions of this machine."""
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+
+    def _options(self) -> LoopOptions:
+        from npufuse_tui.loop import LoopOptions
+
+        return LoopOptions(python=self._start.python)
+
+    def start(self, path: str) -> Loop:
+        from npufuse_tui.loop import Loop
+
+        return Loop.start(Path(path).expanduser(), self._options())
+
+    def resume(self, path: str, session: str | None) -> Loop:
+        from npufuse_tui.loop import Loop
+
+        return Loop.resume(Path(path).expanduser(), session, self._options())
+
+    def recent(self) -> list[Recent]:
+        from npufuse_tui.workspace import sessions
+
+        found = [one for one in sessions.recent() if not one.held]
+        return [
+            Recent(one.session.id, one.session.root, one.session.created, one.session.stage.value, bool(one.interrupted))
+            for one in found
+        ]
+
+    def demo(self) -> tuple[str, str]:
+        from npufuse_tui.demo import create, launch_command
+
+        place = create(Path(tempfile.mkdtemp(prefix="npufuse-demo-")) / "demo")
+        return str(place), launch_command()
+
+
+def run(start: Start) -> int:
+    """Run the app until the person leaves; the exit code."""
+    app = NpufuseApp(RealDoors(start), start)
+    try:
+        app.run()
+    finally:
+        session = app.session
+        app.close_loop()
+    if session is not None:
+        print(tr("Session {id} of {root}: npufuse --resume {id} goes on with it.", id=session.id, root=session.root))
+    return app.return_code or 0

@@ -69,7 +69,7 @@ class Masthead(Widget):
 
     def render(self) -> Content:
         room = self.size.width
-        context = self._context()
+        context = self._place()
         at = actions.SCREENS.index(self._screen_name)
         gap = f" {marks.separator()} "
         names = [stage_name(name) for name in actions.SCREENS]
@@ -85,7 +85,7 @@ class Masthead(Widget):
         context = crop_start(context, room - left.cell_length - 3)
         return Content.assemble(left, " " * max(1, room - left.cell_length - width(context) - 1), (context, "$quiet"))
 
-    def _context(self) -> str:
+    def _place(self) -> str:
         session = cast("NpufuseApp", self.app).session
         if session is None:
             return ""

@@ -45,7 +45,7 @@ class BoardIntents(LoopScreen):
             tr("Cancel the run?"),
             list(body),
             tr("Cancel the run"),
-            lambda: loop.cancel(task.id if task and task.id == self._running() else None),
+            lambda: loop.cancel(task.id if task and task.id == self._running_task() else None),
         )
 
     def _running(self) -> str | None:

@@ -240,7 +240,7 @@ class CandidateIntents(LoopScreen):
     def do_wrap(self) -> None:
         self.me.diff.set_options(wrapped=not self.me.diff.wrapped)
 
-    def _context(self, by: int) -> None:
+    def _widen(self, by: int) -> None:
         one, diff = self.me.here, self.me.diff
         if one is not None:
             extra = max(0, diff.extra + by)
@@ -248,10 +248,10 @@ class CandidateIntents(LoopScreen):
             diff.show(one.diff, {one.file: self.host.read_lines(one.file)} if extra else {}, str(one.reason))
 
     def do_more_context(self) -> None:
-        self._context(10)
+        self._widen(10)
 
     def do_less_context(self) -> None:
-        self._context(-10)
+        self._widen(-10)
 
     def on_page_chosen(self, event: Page.Chosen) -> None:
         if isinstance(event.target, JumpTo):

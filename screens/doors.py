@@ -29,6 +29,6 @@ class Doors(Protocol):
 
     def recent(self) -> list[Recent]: ...
 
-    def demo(self) -> str:
-        """Make the demo's repo and give its path."""
+    def demo(self) -> tuple[str, str]:
+        """Make the demo's repo; its path and its launch command."""
         ...

@@ -17,7 +17,7 @@ from npufuse_tui.i18n import tr, trn
 from npufuse_tui.model import Conclusion, Session
 
 if TYPE_CHECKING:
-    from npufuse_tui.loop import ReportPaths
+    from npufuse_tui.report.session_report import ReportPaths
 
 
 class ReportScreen(LoopScreen):
@@ -128,9 +128,7 @@ class ReportScreen(LoopScreen):
         for id, path in paths.validation:
             one = found.get(id)
             files.append((tr("Validation of {rule}", rule=getattr(one, "rule", id)), path))
-        if paths.pull_request is not None:
-            files.append((tr("Text of a pull request"), paths.pull_request))
-        return files
+        return [*files, (tr("Text of a pull request"), paths.pull_request)]
 
     def _merge(self, session: Session) -> details.Body:
         adopted = [task for task in session.tasks if task.commit]
@@ -158,7 +156,7 @@ class ReportScreen(LoopScreen):
 
     def do_open_html(self) -> None:
         target = self.query_one(Page).target
-        path = target if isinstance(target, Path) else self.paths.identification_html if self.paths else None
+        path = target if isinstance(target, Path) else self.paths.index if self.paths else None
         if path is None:
             self.say(tr("Not written yet; r writes them."), "warn")
         elif not path.exists():

@@ -28,7 +28,7 @@ from npufuse_tui.events import (
     ignore,
 )
 from npufuse_tui.language import Text, same
-from npufuse_tui.loop import ReportPaths
+from npufuse_tui.report.session_report import ReportPaths
 from npufuse_tui.model import (
     Approval,
     Backend,
@@ -329,15 +329,11 @@ class FakeLoop:
         self._called("write_reports")
         place = self.store.folder / "reports"
         place.mkdir(parents=True, exist_ok=True)
-        for name in ("identification.md", "identification.html"):
-            (place / name).write_text("report")
-        return ReportPaths(
-            place,
-            place / "identification.md",
-            place / "identification.html",
-            tuple((task.id, place / f"{task.id}.html") for task in self.session.tasks),
-            place / "pull-request.md",
-        )
+        names = ("index.html", "progress.md", "conclusion.md", "pull-request.md", "verification.json", "identification.md", "identification.html")
+        made = [place / name for name in names]
+        for path in made:
+            path.write_text("report")
+        return ReportPaths(place, *made, validation=tuple((task.id, place / f"{task.id}.html") for task in self.session.tasks))
 
     def pull_request_text(self) -> str:
         return "## Fused operators\n"
@@ -373,5 +369,5 @@ class FakeDoors:
     def recent(self) -> list[Recent]:
         return [Recent("20261130-0911-7c", "/work/llama-train", "2026-11-30T09:11:00Z", "verify", True)]
 
-    def demo(self) -> str:
-        return "/tmp/demo"
+    def demo(self) -> tuple[str, str]:
+        return "/tmp/demo", "python train.py --steps 60"
