@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from npufuse_tui.language import Text
 from npufuse_tui.model import Priority, Risk, Verdict
-from npufuse_tui.rules import Flag, MatchView, Rule, Tensor, information, warning
+from npufuse_tui.rules import Flag, MatchView, Rule, Tensor, information
 
 if TYPE_CHECKING:
     import torch

@@ -171,6 +171,7 @@ class Rule:
         outputs: how many of the values that the block returns are compared; None: all.
         helpers: functions that replacements and guards call, put once into a file that needs them: name → source.
         may_be_none: values of the chain that the function only returns (attention weights) may be None in the fused branch.
+        sibling: the rule that serves the same code in training; this one is proposed for inference alone.
         defaults: keyword arguments of the fused call that are left out when they have these values.
         free_dtypes: groups of tensor parameters whose dtype may differ from the output's (a float32 table of cosines).
     """
@@ -195,6 +196,7 @@ class Rule:
     outputs: int | None = None
     free_dtypes: tuple[tuple[str, ...], ...] = ()
     may_be_none: bool = False
+    sibling: str | None = None
     defaults: dict[str, object] = field(default_factory=dict)
     helpers: dict[str, str] = field(default_factory=dict)
     patterns: list[Pattern] = field(default_factory=list)
@@ -316,7 +318,8 @@ def load_rules(extra: Iterable[Path] = ()) -> tuple[Rule, ...]:
     from npufuse_tui import knowledge
 
     modules = [
-        importlib.import_module(f"{knowledge.__name__}.{info.name}") for info in pkgutil.iter_modules(knowledge.__path__)
+        importlib.import_module(f"{knowledge.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(knowledge.__path__)
     ]
     modules += [_load(path) for place in extra for path in _sources(place)]
     rules = [module.rule for module in modules if isinstance(getattr(module, "rule", None), Rule)]

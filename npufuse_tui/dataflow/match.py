@@ -58,12 +58,13 @@ class Bound:
     values: dict[str, Node]
     inside: frozenset[Node]
     activations: tuple[tuple[Node, str, tuple[object, ...]], ...] = ()
+    watched: frozenset[int] = frozenset()
 
     def with_value(self, name: str, node: Node) -> Bound:
-        return Bound({**self.values, name: node}, self.inside, self.activations)
+        return Bound({**self.values, name: node}, self.inside, self.activations, self.watched)
 
     def with_inside(self, *nodes: Node) -> Bound:
-        return Bound(self.values, self.inside.union(nodes), self.activations)
+        return Bound(self.values, self.inside.union(nodes), self.activations, self.watched)
 
 
 @dataclass(eq=False, slots=True)
@@ -76,6 +77,7 @@ class Match:
     values: dict[str, Node]
     inside: frozenset[Node]
     activations: tuple[tuple[Node, str, tuple[object, ...]], ...]
+    extras: tuple[Node, ...] = ()
 
     @property
     def variant(self) -> str:
@@ -91,18 +93,22 @@ def find(pattern: CompiledPattern, function: FunctionGraph) -> Iterator[Match]:
             continue
         if not node.sites or all(site.depth for site in node.sites):
             continue
-        for bound in unify(pattern.root, node, Bound({}, frozenset())):
+        watched = frozenset(extra.id for extra in pattern.extras)
+        for bound in unify(pattern.root, node, Bound({}, frozenset(), (), watched)):
             values = dict(bound.values)
             for name, default in pattern.optional.items():
                 values.setdefault(name, function.graph.constant(default))
             values = {name: value for name, value in values.items() if name in pattern.kinds}
             if len(values) == len(pattern.kinds):
-                yield Match(pattern, function, node, values, bound.inside, bound.activations)
+                extras = tuple(bound.values[f"={extra.id}"] for extra in pattern.extras)
+                yield Match(pattern, function, node, values, bound.inside, bound.activations, extras)
                 break
 
 
 def unify(pattern: Node, subject: Node, bound: Bound) -> Iterator[Bound]:
     """All ways in which `subject` is what `pattern` says."""
+    if pattern.id in bound.watched:
+        bound = bound.with_value(f"={pattern.id}", strip_casts(subject))
     if pattern.op == "wildcard":
         yield from _wildcard(pattern, subject, bound)
         return
@@ -120,7 +126,10 @@ def unify(pattern: Node, subject: Node, bound: Bound) -> Iterator[Bound]:
         if usual != " ".join([pattern.op, *map(str, pattern.attrs)]):
             return
         inner = Bound(
-            bound.values, bound.inside | {subject}, (*bound.activations, (subject.args[1], pattern.op, pattern.attrs))
+            bound.values,
+            bound.inside | {subject},
+            (*bound.activations, (subject.args[1], pattern.op, pattern.attrs)),
+            bound.watched,
         )
         yield from unify(pattern.args[0], subject.args[0], inner)
         return

@@ -28,7 +28,8 @@ STANDARD_NAMES = {
 class CompiledPattern:
     """A pattern as a graph. `kinds` says of each wildcard what it may stand for.
 
-    `optional` are the parameters that have a default: a factor or a term that the code may leave out.
+    `optional` are the parameters that have a default: a factor or a term that the code may leave out. `extras` are the
+    other values of a pattern that returns a tuple: the replacement gives them too, for code that uses them later.
     """
 
     rule: Rule
@@ -36,6 +37,7 @@ class CompiledPattern:
     root: Node
     kinds: dict[str, str]
     optional: dict[str, object]
+    extras: tuple[Node, ...]
     size: int
 
     @property
@@ -71,13 +73,16 @@ def compile_pattern(rule: Rule, pattern: Pattern) -> CompiledPattern:
     run(frame, function.body)
     if not frame.returns:
         raise ValueError(f"pattern {pattern.variant} of rule {rule.id} returns nothing")
-    root = without_casts(frame.returns[-1].node, graph)
+    returned = frame.returns[-1].node
+    values = returned.args if returned.op == "tuple" else (returned,)
+    done: dict[int, Node] = {}
+    root, *extras = (without_casts(value, graph, done) for value in values)
     names = [argument.arg for argument in function.args.args]
     given = function.args.defaults
     optional = {
         name: ast.literal_eval(value) for name, value in zip(names[len(names) - len(given) :], given, strict=True)
     }
-    return CompiledPattern(rule, pattern, root, kinds, optional, sum(1 for _ in root.walk()))
+    return CompiledPattern(rule, pattern, root, kinds, optional, tuple(extras), sum(1 for _ in root.walk()))
 
 
 def _kind(annotation: ast.expr | None) -> str:

@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from npufuse_tui.dataflow.graph import Node, strip_upcasts
 from npufuse_tui.dataflow.lower import Environment, FunctionGraph, written_names
@@ -40,6 +41,7 @@ class Call:
     before: tuple[str, ...]
     expression: str
     inputs: dict[str, str]
+    extras: tuple[tuple[Node, str], ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -68,6 +70,7 @@ class _Builder:
         by_node = {match.root: match for match in matches}
         for root in region.roots:
             self.roots[root.site.statement].append((root, by_node[_matched(root.node, by_node)]))
+        self.extras = {node for match in matches for node in match.extras}
         self.inside = {node for match in matches for node in match.inside}
         self.live = sorted(name for name in written_names(region.statements) if live_after(name, region))
 
@@ -113,7 +116,11 @@ class _Builder:
         after = self.function.after.get(self.region.statements[-1], {})
         for name in self.live:
             if names.get(name) is not after.get(name):
-                if self._may_be_none(name):
+                given = {node: code for call in calls for node, code in call.extras}
+                value = after.get(name)
+                if value is not None and value in given:
+                    lines.append(f"{name} = {given[value]}")
+                elif self._may_be_none(name):
                     lines.append(f"{name} = None")
                 else:
                     self._keep_definer(name, self.region.statements[-1], True)
@@ -144,6 +151,11 @@ class _Builder:
                 return None
             calls.append(made)
         lines = [line for call in calls for line in call.before]
+        given = {node: code for call in calls for node, code in call.extras}
+        before = self.function.before.get(statement, {})
+        for name in sorted({node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} & set(before)):
+            if before[name] in given and place.names.get(name) is not before[name]:
+                lines.append(f"{name} = {given[before[name]]}")
         lines.append(self._substituted(statement, calls))
         return lines, calls
 
@@ -184,9 +196,10 @@ class _Builder:
                 return None
             inputs[name], passed[name] = code, given
         fresh = {name for name, node in match.values.items() if node.op in MADE_CONTIGUOUS}
-        before, expression = expand(replacement, inputs, set(place.names), rule.defaults, fresh)
+        before, expression, *more = expand(replacement, inputs, set(place.names), rule.defaults, fresh)
         cast = output_cast(match, root.node, passed, inputs, place)
-        return Call(root, match, tuple(before), f"{expression}{cast}", inputs)
+        extras = tuple(zip(match.extras, more, strict=True))
+        return Call(root, match, tuple(before), f"{expression}{cast}", inputs, extras)
 
     def _input(self, node: Node, place: Place) -> tuple[str | None, Node]:
         code = render_input(node, place)
@@ -207,7 +220,7 @@ class _Builder:
         same = True
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in skipped:
-                if before.get(node.id) is not names.get(node.id):
+                if before.get(node.id) is not names.get(node.id) and before.get(node.id) not in self.extras:
                     self._keep_definer(node.id, statement, False)
                     same = False
         return same
@@ -294,8 +307,10 @@ def expand(
     taken: set[str],
     defaults: dict[str, object] | None = None,
     fresh: Collection[str] = (),
-) -> tuple[list[str], str]:
-    """The replacement's statements and expression with the inputs' code in the place of its parameters."""
+) -> tuple[Any, ...]:
+    """The replacement's statements and what it returns (the parts of a tuple one by one), with the inputs' code in the
+    place of its parameters.
+    """
     tree = ast.parse(textwrap.dedent(replacement.source)).body[0]
     assert isinstance(tree, ast.FunctionDef)
     body = [one for one in tree.body if not _is_docstring(one)]
@@ -321,7 +336,8 @@ def expand(
     last = statements.pop()
     assert isinstance(last, ast.Return) and last.value is not None
     before.extend(written(one) for one in statements)
-    return before, written(last.value)
+    values = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
+    return before, *(written(value) for value in values)
 
 
 _SINGLE_QUOTED = re.compile(r"'([^'\"\\\\]*)'")

@@ -205,7 +205,7 @@ def _conditions(rule: Rule, matches: Sequence[Match], branch: FusedBranch) -> li
                         ).format(name=name)
                     )
                 inputs[name] = code
-            _, expression = expand(guard, inputs, set())
+            _, expression, *_ = expand(guard, inputs, set())
             conditions[expression] = None
     return list(conditions)
 

@@ -95,7 +95,10 @@ def _chosen(options: ScanOptions) -> tuple[Rule, ...]:
 
 
 def _serves(rule: Rule, target: str) -> bool:
-    return rule.inference if target == "inference" else True
+    """Whether the rule fits what the model is for; where a training and an inference operator could both serve, one does."""
+    if target == "inference":
+        return rule.inference
+    return rule.training or (target == "both" and rule.sibling is None)
 
 
 def _results(top: Path, files: Sequence[Found], options: ScanOptions, rules: Sequence[Rule]) -> Iterator[object]:
