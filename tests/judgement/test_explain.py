@@ -20,7 +20,6 @@ from npufuse_tui.judgement.explain_text import size, time, timeline_rows, to_tex
 from npufuse_tui.judgement.timeline import IDLE, draw
 from npufuse_tui.language import same
 from npufuse_tui.model import Backend, CaseResult, Check, Step
-from npufuse_tui.rules import load_rules
 
 T = same("a test's own constant")
 SLOW = Device("t", "A2", T, Constant(1e9, T), Constant(1.0, T), Constant(1e-5, T), Constant(1e-9, T))
@@ -177,12 +176,22 @@ def test_wrong_device_is_refused():
         explain(candidate(), on="GPU")
 
 
-def test_every_rule_has_stages():
-    from npufuse_tui.judgement.api import bare_name
-    from npufuse_tui.judgement.api_knowledge import known, texts_of
+FUSED = (
+    "npu_rms_norm npu_add_rms_norm npu_swiglu npu_geglu npu_rotary_mul npu_fusion_attention "
+    "npu_fused_infer_attention_score npu_grouped_matmul npu_moe_token_permute npu_moe_token_unpermute"
+)
 
-    missing = {one.id for one in load_rules() if not texts_of(known(bare_name(one.api)).get("stages"))}
-    assert missing == set()
+
+@pytest.mark.parametrize("name", FUSED.split())
+def test_the_stages_inside_the_fused_operators_are_told(name):
+    told = explain(candidate(api=f"torch_npu.{name}"))
+    assert len(told.stages) >= 2
+    assert all(str(one) in to_markdown(told) for one in told.stages)
+
+
+def test_an_operator_without_stages_is_explained_all_the_same():
+    told = explain(candidate(api="mine.fused_thing"))
+    assert told.stages == () and "mine.fused_thing" in to_text(told)
 
 
 @pytest.mark.parametrize(
