@@ -165,9 +165,18 @@ def _rows(lines: list[_Line]) -> Iterator[Row]:
 
 
 def _coloured(lines: list[_Line], side: str) -> dict[int, list[tuple[str, str]]]:
-    coloured = colours("\n".join(one.text[:LONGEST_LINE] for one in lines))
+    coloured = _excerpt_colours("\n".join(one.text[:LONGEST_LINE] for one in lines))
     numbers = [one.left if side == "left" else one.right for one in lines]
     return {number: coloured[place] if place < len(coloured) else [] for place, number in enumerate(numbers)}
+
+
+def _excerpt_colours(code: str) -> list[list[tuple[str, str]]]:
+    """As `colours`, for a piece of a file, which may begin inside of a docstring: the reading with less string."""
+    readings = [colours(code)]
+    for quotes in ('"""', "'''"):
+        if code.count(quotes) % 2:
+            readings.append(colours(f"{quotes}\n{code}")[1:])
+    return min(readings, key=lambda lines: sum(len(text) for line in lines for text, colour in line if colour == "s"))
 
 
 def _changed(

@@ -310,7 +310,8 @@ class _Report:
                         "Estimated: counted from the dataflow graph of the code. A launch is one kernel sent to the "
                         "device; a pass is one read or write of a whole tensor in device memory. Neither is a time; "
                         "npufuse explain has a time model, with its constants.",
-                        "估计：按代码的数据流图计数。一次下发是向设备发送一个算子；一次显存读写是完整读或写一个张量。二者都不是时间；时间模型及其常数见 npufuse explain。",
+                        "估计：按代码的数据流图计数。一次下发是向设备发送一个算子；一次显存读写是完整读或写一个张量。"
+                        "二者都不是时间；时间模型及其常数见 npufuse explain。",
                     ),
                     self.say(
                         "Executable proof: the block, cut out verbatim, run against its replacement on random tensors. "

@@ -78,6 +78,7 @@ def opportunities(candidates: Iterable[Candidate]) -> list[Opportunity]:
             _PRIORITY[one.first.priority],
             _VERDICT[one.first.verdict],
             -(one.launches_saved or 0),
+            -(one.passes_saved or 0),
             one.first.rule,
             one.first.file,
             one.first.start_line,
@@ -103,6 +104,7 @@ def suggested_order(candidates: Iterable[Candidate]) -> list[Turn]:
             _PRIORITY[one.first.priority],
             one.worst_risk >= _WEIGHT[Severity.DANGER],
             -(one.launches_saved or 0),
+            -(one.passes_saved or 0),
             one.risk_weight,
             one.first.rule,
             one.first.file,
@@ -121,9 +123,10 @@ def _why(one: Opportunity) -> Text:
         said = labels.join(
             said,
             Text(
-                "{0} launches fewer each time its {1} place(s) run once (estimated, {2})",
-                "其 {1} 处各执行一次共少 {0} 次下发（估计，{2}）",
-            ).format(one.launches_saved, len(one.places), basis(first.estimate)),
+                "launches {0:+d} and passes over device memory {1:+d} each time its {2} place(s) run once "
+                "(estimated, {3})",
+                "其 {2} 处各执行一次：下发 {0:+d} 次，显存读写 {1:+d} 次（估计，{3}）",
+            ).format(-one.launches_saved, -(one.passes_saved or 0), len(one.places), basis(first.estimate)),
         )
     else:
         said = labels.join(said, Text("gain not estimated", "收益未估计"))

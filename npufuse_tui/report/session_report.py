@@ -90,9 +90,11 @@ def write_reports(
     metrics: list[tuple[str, Path]] = []
     for task in session.tasks:
         name = validation.page_name(task)
-        pages.append((task.id, put(place / name, validation.candidate_page(session, task, folder, said))))
-        document = metrics_document(session, task, comparison(session, task, folder), said)
-        metrics.append((task.id, put(place / "metrics" / f"{Path(name).stem}.json", as_json(document))))
+        data = f"metrics/{Path(name).stem}.json"
+        compared = comparison(session, task, folder)
+        page_text = validation.candidate_page(session, task, folder, said, metrics=data)
+        pages.append((task.id, put(place / name, page_text)))
+        metrics.append((task.id, put(place / data, as_json(metrics_document(session, task, compared, said)))))
     return ReportPaths(
         folder=place,
         index=put(

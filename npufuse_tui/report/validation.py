@@ -33,9 +33,17 @@ class Gauge:
 
 
 def candidate_page(
-    session: Session, task: Task, folder: Path, language: str | None = None, index: str = "index.html"
+    session: Session,
+    task: Task,
+    folder: Path,
+    language: str | None = None,
+    index: str = "index.html",
+    metrics: str = "",
 ) -> str:
-    """The report of one task. `folder`: the session's, where its metrics are. `index`: the link back, "" for none."""
+    """The report of one task. `folder`: the session's, where its metrics are.
+
+    `index`: the link back; `metrics`: the link to the data; each "" for none.
+    """
     candidate = next((one for one in session.scan.candidates if one.id == task.id), None) if session.scan else None
     outcome = Outcome(task, candidate)
     compared = comparison(session, task, folder)
@@ -70,6 +78,7 @@ def candidate_page(
         runs=[_run(one) for one in runs],
         api_rows=api_lines.rows(candidate.api, rule_facts) if candidate else [],
         index=index,
+        metrics=metrics,
     )
 
 

@@ -85,3 +85,20 @@ def test_colours_lose_nothing(code: str) -> None:
 def test_colours_are_there() -> None:
     (line,) = colours("def f(x): return 'a' + str(1)  # why")
     assert {colour for _, colour in line} >= {"k", "f", "s", "b", "n", "c"}
+
+
+def colours_of(diff: str, text: str) -> set[str]:
+    rows = [row for file in parse(diff) for hunk in file.hunks for row in hunk.rows]
+    cells = [cell for row in rows for cell in (row.left, row.right) if cell]
+    return {
+        one.colour for cell in cells if text in "".join(piece.text for piece in cell.segments) for one in cell.segments
+    }
+
+
+def test_a_piece_that_begins_or_ends_inside_of_a_docstring() -> None:
+    ends = (
+        '--- a/x\n+++ b/x\n@@ -9,4 +9,4 @@\n     words of it\n     """\n-    return a\n+    return b\n     if done:\n'
+    )
+    assert "k" in colours_of(ends, "return") and colours_of(ends, "words of it") == {"s"}
+    begins = '--- a/x\n+++ b/x\n@@ -9,4 +9,4 @@\n-    return a\n+    return b\n def f():\n     """Words\n     of it\n'
+    assert "k" in colours_of(begins, "return") and colours_of(begins, "of it") == {"s"}

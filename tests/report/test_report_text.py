@@ -230,7 +230,9 @@ def test_the_order_takes_the_safe_and_large_first_and_says_why() -> None:
         (dangerous.id, 1),
         (fixtures.mlp().id, 1),
     ]
-    assert "14 launches fewer" in turns[0].reason.en and "estimated, counted from the graph" in turns[0].reason.en
+    assert "launches -14 and passes over device memory -26" in turns[0].reason.en
+    assert "estimated, counted from the graph" in turns[0].reason.en
+    assert "launches +0 and passes over device memory +1" in turns[2].reason.en
     assert "danger" in turns[1].reason.en
 
 
