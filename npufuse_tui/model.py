@@ -166,6 +166,12 @@ class CaseResult:
     reference_error_original: float | None = None
     reference_error_fused: float | None = None
     reason: str | None = None
+    reason_zh: str | None = None
+
+    @property
+    def reason_text(self) -> Text | None:
+        """The reason in both languages; None where there is none."""
+        return None if self.reason is None else Text(self.reason, self.reason_zh or self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +187,12 @@ class Check:
     dtype_equal: bool | None
     reason: str | None = None
     per_case: tuple[CaseResult, ...] = ()
+    reason_zh: str | None = None
+
+    @property
+    def reason_text(self) -> Text | None:
+        """The reason in both languages; None where there is none."""
+        return None if self.reason is None else Text(self.reason, self.reason_zh or self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,11 @@ _PROOF = (
     "execute.py",
     "knowledge_cases.py",
     "namespace.py",
+    "outcome.py",
+    "run.py",
     "stubs.py",
 )
 _START = "import sys\nfrom npufuse_tui.proof.child import main\nsys.exit(main(sys.argv[1:]))\n"
-_HOOK = "verify/capture_hook.py"
 
 
 def lay_out(folder: Path | None = None) -> Path:

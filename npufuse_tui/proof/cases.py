@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,10 +98,11 @@ class Inputs:
     """
 
     def __init__(self, values: Mapping[str, Any], case: Case, kinds: Kinds, device: str, gradients: bool) -> None:
-        self._values = dict(values)
-        self._case = case
+        self.values = dict(values)
+        self.case = case
+        self.device = device
+        self.gradients = gradients
         self._kinds = kinds
-        self._device = device
         torch = importlib.import_module("torch")
         marked = any(isinstance(value, torch.Tensor) and value.requires_grad for value in values.values())
         self._differentiable = {
@@ -117,16 +119,16 @@ class Inputs:
         torch = importlib.import_module("torch")
         given: dict[str, Any] = {}
         leaves: dict[str, Any] = {}
-        for name, value in self._values.items():
+        for name, value in self.values.items():
             if not isinstance(value, torch.Tensor):
                 given[name] = value
                 continue
             tensor = value.detach()
-            if self._case.layout == "near zero" and name in self._kinds.activations and tensor.is_floating_point():
+            if self.case.layout == "near zero" and name in self._kinds.activations and tensor.is_floating_point():
                 tensor = tensor * _NEAR_ZERO
             if wide is not None and tensor.is_floating_point():
                 tensor = tensor.to(wide)
-            leaf = _copy_with_strides(torch, tensor.to(self._device))
+            leaf = _copy_with_strides(torch, tensor.to(self.device))
             if name in self._differentiable:
                 leaf.requires_grad_(True)
                 leaves[name] = leaf
@@ -135,7 +137,7 @@ class Inputs:
 
     def _laid_out(self, torch: Any, name: str, leaf: Any) -> Any:
         """A view that the region may also write to, which a leaf does not allow."""
-        layout = self._case.layout if name in self._kinds.activations else "contiguous"
+        layout = self.case.layout if name in self._kinds.activations else "contiguous"
         if layout == "transposed" and leaf.dim() >= 2:
             first, second = (-2, -3) if leaf.dim() >= 3 else (-1, -2)
             return leaf.transpose(first, second).contiguous().transpose(first, second)
@@ -168,9 +170,14 @@ def _strided(torch: Any, leaf: Any, size: int) -> Any:
     return storage.as_strided(leaf.shape, leaf.stride())
 
 
-def make(rule_module: Mapping[str, Any], example: Example, case: Case, seed: int) -> dict[str, Any]:
+def seed_of(case: Case) -> int:
+    """Equal for the same case, so that every run of it sees the same random numbers."""
+    return zlib.crc32(f"{case.shape_text} {case.layout}".encode()) % 2**31
+
+
+def make(rule_module: Mapping[str, Any], example: Example, case: Case) -> dict[str, Any]:
     """The example's tensors of a case. `rule_module` is the namespace of the rule, which must hold torch by now."""
     torch = rule_module["torch"]
-    torch.manual_seed(seed)
+    torch.manual_seed(seed_of(case))
     values = example.function(case.shape, getattr(torch, case.dtype), getattr(torch, case.parameter_dtype))
     return dict(values)

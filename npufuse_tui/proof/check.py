@@ -76,7 +76,7 @@ def check(candidates: Sequence[Candidate], options: ProofOptions, listen: Listen
         if candidate.proof is None:
             settle(index, None)
         elif candidate.proof.not_run is not None:
-            settle(index, not_run(str(candidate.proof.not_run), backend))
+            settle(index, not_run(candidate.proof.not_run, backend))
     if children is not None:
         keys = list(plans)
         jobs = [{"kind": "plan", "rule": plans[key].rule, "plan": as_json(plans[key])} for key in keys]
@@ -132,13 +132,19 @@ def backend_of(asked: str, interpreter: Interpreter) -> Backend:
 def as_check(outcome: Outcome, backend: Backend) -> Check:
     """What the child told, in the words of the domain."""
     fields: dict[str, Any] = {name: value for name, value in outcome.items() if name != "per_case"}
-    cases = tuple(CaseResult(**one) for one in outcome["per_case"])
-    return Check(backend=backend, per_case=cases, **fields)
+    cases = tuple(CaseResult(**_in_both_languages(one)) for one in outcome["per_case"])
+    return Check(backend=backend, per_case=cases, **_in_both_languages(fields))
 
 
-def not_run(reason: str, backend: Backend) -> Check:
+def _in_both_languages(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The reason of an outcome is a pair of sentences (see `npufuse_tui.proof.outcome`)."""
+    en, zh = fields["reason"] or (None, None)
+    return {**fields, "reason": en, "reason_zh": zh}
+
+
+def not_run(reason: Text, backend: Backend) -> Check:
     """The check of a candidate that could not be run, with the reason."""
-    return Check("skipped", backend, 0, None, None, None, None, reason)
+    return Check("skipped", backend, 0, None, None, None, None, reason.en, reason_zh=reason.zh)
 
 
 def judged(candidate: Candidate, result: Check | None) -> Candidate:
@@ -149,12 +155,12 @@ def judged(candidate: Candidate, result: Check | None) -> Candidate:
         reason = Text(
             "the proof failed: {why}",
             "可执行验证未通过：{why}",
-        ).format(why=result.reason or "")
+        ).format(why=result.reason_text or "")
         return replace(candidate, check=result, verdict=Verdict.REFUSED, reason=reason)
     if result.status == "skipped" and candidate.verdict is Verdict.RECOMMENDED:
         reason = Text(
             "not proven: {why}",
             "未能验证：{why}",
-        ).format(why=result.reason or "")
+        ).format(why=result.reason_text or "")
         return replace(candidate, check=result, verdict=Verdict.CAUTION, reason=reason)
     return replace(candidate, check=result)

@@ -53,12 +53,15 @@ def _prepare(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(job: dict[str, Any], rules: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+    from npufuse_tui.language import Text
     from npufuse_tui.proof import execute, knowledge_cases
     from npufuse_tui.proof.captured import materialised
+    from npufuse_tui.proof.outcome import skipped
 
     rule = rules.get(job["rule"])
     if rule is None:
-        return execute.skipped(f"the rule {job['rule']} is not known to this npufuse")
+        unknown = Text("the rule {rule} is not known to this npufuse", "此 npufuse 不认识规则 {rule}")
+        return skipped(unknown.format(rule=job["rule"]))
     options = {"device": request.get("device", "cpu"), "dtypes": request.get("dtypes") or ()}
     if job["kind"] == "pattern":
         return knowledge_cases.prove(rule, job["variant"], options)

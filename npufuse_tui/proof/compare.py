@@ -17,6 +17,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from npufuse_tui.language import Text
+
 COSINE_LIMIT = 0.999
 ABSOLUTE_LIMIT = 1e-4
 
@@ -27,6 +29,23 @@ _GRADIENT_FACTOR = 4.0
 # Vector units of the NPU may compute float32 products with fewer bits (HF32).
 _NPU_FLOAT32 = 2e-3
 
+_SHAPE = Text("{what}: shape {now} instead of {was}", "{what}：形状为 {now}，应为 {was}")
+_DTYPE = Text("{what}: dtype {now} instead of {was}", "{what}：dtype 为 {now}，应为 {was}")
+_VALUES = Text("{what}: {wrong} of {all} values differ", "{what}：{all} 个值中有 {wrong} 个不同")
+_LOST = Text("{what}: {count} values are no longer finite", "{what}：{count} 个值不再是有限值")
+_GAINED = Text("{what}: {count} values are finite that were not", "{what}：{count} 个原本非有限的值变为有限")
+_COSINE = Text(
+    "{what}: cosine {cosine:.6f}, largest difference {largest:.3g}", "{what}：余弦 {cosine:.6f}，最大差 {largest:.3g}"
+)
+_APART = Text(
+    "{what}: differs by {apart:.3g} of its size, {kind} rounding explains {allowed:.1g}",
+    "{what}：相对差 {apart:.3g}，{kind} 舍入只能解释 {allowed:.1g}",
+)
+_ERROR = Text(
+    "{what}: error {fused:.3g} against float64, the original's is {original:.3g}",
+    "{what}：相对 float64 的误差为 {fused:.3g}，原代码为 {original:.3g}",
+)
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -36,7 +55,7 @@ class Difference:
     abs_diff: float
     error_original: float | None
     error_fused: float | None
-    reason: str | None
+    reason: Text | None
 
 
 def dtype_name(dtype: Any) -> str:
@@ -44,7 +63,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def difference(
-    original: Any, fused: Any, reference: Any, *, what: str, working: str, gradient: bool, on_npu: bool
+    original: Any, fused: Any, reference: Any, *, what: Text, working: str, gradient: bool, on_npu: bool
 ) -> Difference:
     """Compare two tensors, with the same of a float64 run where there is one (else None).
 
@@ -53,26 +72,28 @@ def difference(
     """
     torch = importlib.import_module("torch")
     if tuple(original.shape) != tuple(fused.shape):
-        return Difference(0.0, float("inf"), None, None, f"{what}: shape {_shape(fused)} instead of {_shape(original)}")
+        return Difference(
+            0.0, float("inf"), None, None, _SHAPE.format(what=what, now=_shape(fused), was=_shape(original))
+        )
     if original.dtype != fused.dtype:
         is_now, was = dtype_name(fused.dtype), dtype_name(original.dtype)
         cosine, largest = _cosine(_exact(torch, original), _exact(torch, fused))
-        return Difference(cosine, largest, None, None, f"{what}: dtype {is_now} instead of {was}")
+        return Difference(cosine, largest, None, None, _DTYPE.format(what=what, now=is_now, was=was))
     kind = dtype_name(original.dtype)
     if not (original.dtype.is_floating_point or original.dtype.is_complex):
         wrong = int((original != fused).sum())
-        reason = f"{what}: {wrong} of {original.numel()} values differ" if wrong else None
-        return Difference(0.0 if wrong else 1.0, float(wrong), None, None, reason)
+        unequal = _VALUES.format(what=what, wrong=wrong, all=original.numel()) if wrong else None
+        return Difference(0.0 if wrong else 1.0, float(wrong), None, None, unequal)
     old, new = _exact(torch, original), _exact(torch, fused)
     exact = _exact(torch, reference) if reference is not None and reference.shape == original.shape else None
     usable = torch.isfinite(old) & torch.isfinite(new)
     lost = torch.isfinite(old) & ~torch.isfinite(new)
     if bool(lost.any()):
-        return Difference(0.0, float("inf"), None, None, f"{what}: {int(lost.sum())} values are no longer finite")
+        return Difference(0.0, float("inf"), None, None, _LOST.format(what=what, count=int(lost.sum())))
     gained = ~torch.isfinite(old) & torch.isfinite(new)
     if bool(gained.any()) and (exact is None or not bool(torch.isfinite(exact)[gained].all())):
         count = int(gained.sum())
-        return Difference(0.0, float("inf"), None, None, f"{what}: {count} values are finite that were not")
+        return Difference(0.0, float("inf"), None, None, _GAINED.format(what=what, count=count))
     old, new = old[usable], new[usable]
     if old.numel() == 0:
         return Difference(1.0, 0.0, None, None, None)
@@ -91,13 +112,13 @@ def difference(
     if not (cosine > COSINE_LIMIT or largest < ABSOLUTE_LIMIT) and not (
         better and {"float16", "bfloat16"} & {working, kind}
     ):
-        reason = f"{what}: cosine {cosine:.6f}, largest difference {largest:.3g}"
+        reason = _COSINE.format(what=what, cosine=cosine, largest=largest)
     elif apart > allowed and error_fused is None:
-        reason = f"{what}: differs by {apart:.3g} of its size, {kind} rounding explains {allowed:.1g}"
+        reason = _APART.format(what=what, apart=apart, kind=kind, allowed=allowed)
     elif apart > allowed and error_fused is not None and error_original is not None:
         limit = 2 * error_original + allowed
         if not error_fused <= limit:
-            reason = f"{what}: error {error_fused:.3g} against float64, the original's is {error_original:.3g}"
+            reason = _ERROR.format(what=what, fused=error_fused, original=error_original)
     return Difference(cosine, largest, error_original, error_fused, reason)
 
 

@@ -1,31 +1,25 @@
-"""One plan, executed: every case run as the original, as the fused code and as a float64 reference. Runs in the child.
-
-The outcome is plain data (JSON), in the fields of `npufuse_tui.model.Check` and `CaseResult`.
-"""
+"""One plan, executed: every case as the original, as the fused code and as a float64 reference. Runs in the child."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import sys
-import traceback
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from npufuse_tui.language import Text
 from npufuse_tui.model import Verdict
 from npufuse_tui.proof import namespace
 from npufuse_tui.proof.cases import Case, Inputs, Kinds, cases_of, kinds_of, make
 from npufuse_tui.proof.compare import Difference, difference, dtype_name
+from npufuse_tui.proof.outcome import Outcome, joined, largest, said, skipped, smallest, summed_up
+from npufuse_tui.proof.run import Region, Run, reference, run
 from npufuse_tui.rules import Example, Pattern, Rule
-
-Outcome = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Region:
-    """A function to run and how its parameters are made out of the inputs of a case."""
+class PlannedRegion:
+    """A plan's function, and how its parameters are made out of the inputs of a case."""
 
     function: Callable[..., Any]
     names: dict[str, Any]
@@ -36,14 +30,23 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a region gave back: its outputs, flat, and the gradients of the leaves by name (None: none reached it)."""
+class Manner:
+    """How the cases of one plan are run and judged.
 
-    outputs: list[Any]
-    gradients: dict[str, Any]
+    `approximate`: the rule itself says that the variant differs near epsilon, so a case near zero is shown and not
+    held against it. `dtype_as`: the input whose dtype the fused output must have, where that is not the original's
+    (patterns, which stand for every placement of casts).
+    """
+
+    kinds: Kinds
+    outputs: int
+    gradients: bool
+    device: str
+    approximate: bool
+    dtype_as: str | None = None
 
 
-def prepare_rule(rule: Rule, extra: Iterable[str] = ()) -> dict[str, Any]:
+def prepare_rule(rule: Rule) -> dict[str, Any]:
     """Put torch, its usual short names and the rule's own helpers into the rule's module; the module's namespace."""
     functions: list[Any] = [*rule.examples, *rule.replacements, *rule.patterns]
     module: dict[str, Any] = functions[0].function.__globals__ if functions else {}
@@ -51,7 +54,7 @@ def prepare_rule(rule: Rule, extra: Iterable[str] = ()) -> dict[str, Any]:
         if name not in ("__name__", "__builtins__"):
             module.setdefault(name, value)
     module.setdefault("contiguous", _contiguous)
-    for text in (*rule.helpers.values(), *extra):
+    for text in rule.helpers.values():
         namespace.run_source(text, module, "helper")
     return module
 
@@ -65,102 +68,101 @@ def execute(plan: Mapping[str, Any], rule: Rule, options: Mapping[str, Any]) -> 
     """Run a plan (as `npufuse_tui.proof.plan.as_json` made it) over the cases of its rule's example.
 
     `options`: "device" ("cpu" or "npu"), "dtypes" (names, empty for all of the rule's) and, for an operator check,
-    "captured": a list of {"label", "dtype", "parameter_dtype", "values"} that takes the place of the example's cases.
+    "captured": calls as `npufuse_tui.proof.captured.materialised` gives them, in place of the example's cases.
     """
     variant = plan["variant"]
     pattern = next((one for one in rule.patterns if one.variant == variant), None)
     example = rule.example_for(variant)
-    kinds = kinds_of(pattern) if pattern is not None else Kinds(frozenset(), frozenset())
     module = prepare_rule(rule)
     captured = options.get("captured")
+    if example is None and not captured:
+        return skipped(
+            Text(
+                "the rule {rule} has no example for its variant {variant}", "规则 {rule} 的变体 {variant} 没有示例"
+            ).format(rule=rule.id, variant=variant)
+        )
+    kinds = _kinds(pattern, module, example, rule)
     if captured:
-        cases: list[Case] = [_captured_case(one) for one in captured]
-    elif example is None:
-        return skipped(f"the rule {rule.id} has no example for its variant {variant}")
+        cases = [_captured_case(one) for one in captured]
     else:
-        kinds = _with_all_tensors(kinds, pattern, module, example, rule)
+        assert example is not None
         cases = list(cases_of(rule, example, kinds, options.get("dtypes") or ()))
     try:
-        original, fused, reference = (_region(plan, which) for which in ("original", "fused", "original"))
+        original, fused, exact = (_region(plan, which) for which in ("original", "fused", "original"))
     except BaseException as problem:
-        return skipped(f"the code of the plan does not compile or its setup fails: {_said(problem)}")
+        return skipped(
+            Text(
+                "the code of the plan does not compile or its setup fails: {why}",
+                "验证计划的代码无法编译，或其准备步骤失败：{why}",
+            ).format(why=said(problem))
+        )
 
     def values_of(case: Case) -> Mapping[str, Any]:
         if case.captured is not None:
             return case.captured
         assert example is not None
-        return make(module, example, case, seed_of(case))
+        return make(module, example, case)
 
-    return run_cases(
-        cases,
-        values_of,
-        (original, fused, reference),
+    manner = Manner(
         kinds=kinds,
         outputs=int(plan["outputs"]),
         gradients=rule.training,
         device=options.get("device", "cpu"),
         approximate=pattern is not None and pattern.verdict is not Verdict.RECOMMENDED,
     )
+    return run_cases(cases, values_of, (original, fused, exact), manner)
 
 
 def run_cases(
     cases: Sequence[Case],
     values_of: Callable[[Case], Mapping[str, Any]],
-    regions: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
-    *,
-    kinds: Kinds,
-    outputs: int,
-    gradients: bool,
-    device: str,
-    approximate: bool,
-    dtype_as: str | None = None,
+    regions: tuple[Region, Region, Region],
+    manner: Manner,
 ) -> Outcome:
     """Run every case through original, fused and reference, compare, and sum up.
 
-    `approximate`: the rule itself says that the variant differs near epsilon, so a case near zero is shown and not
-    held against it. `dtype_as`: the input whose dtype the fused output must have, where that is not the original's
-    (patterns, which stand for every placement of casts).
+    An original that raises with gradients in every case (inference code that writes in place) is run without them.
     """
     results: list[Outcome] = []
-    left_out: list[str] = []
-    for with_gradients in (True, False) if gradients else (False,):
+    left_out: list[Text] = []
+    with_gradients = manner.gradients
+    for with_gradients in (True, False) if manner.gradients else (False,):
         left_out.clear()
         for case in cases:
+            inputs = Inputs(values_of(case), case, manner.kinds, manner.device, with_gradients and case.gradients)
             try:
-                one = _one_case(case, values_of(case), regions, kinds, outputs, with_gradients, device, dtype_as)
-                results.append(one)
+                results.append(_one_case(inputs, regions, manner))
             except _OriginalRaises as problem:
-                left_out.append(f"{case.shape_text} {case.dtype_text} {case.layout}: {problem}")
+                where = f"{case.shape_text} {case.dtype_text} {case.layout}"
+                left_out.append(Text("{where}: {why}", "{where}：{why}").format(where=where, why=problem.text))
         if results:
             break
     if not results:
-        return skipped(f"the original code does not run outside of its class: {left_out[0]}" if left_out else "no case")
-    return _summed_up(results, left_out, approximate, lost_gradients=gradients and not with_gradients)
+        reason = left_out[0] if left_out else Text("the rule's dtypes were all excluded", "规则的 dtype 均被排除")
+        return skipped(
+            Text(
+                "the original code does not run outside of its class: {why}", "原代码无法脱离其所在的类单独运行：{why}"
+            ).format(why=reason)
+        )
+    return summed_up(results, left_out, manner.approximate, lost_gradients=manner.gradients and not with_gradients)
 
 
 class _OriginalRaises(Exception):
     """The original itself cannot run this case, so the case says nothing."""
 
+    def __init__(self, text: Text) -> None:
+        super().__init__(text.en)
+        self.text = text
 
-def _one_case(
-    case: Case,
-    values: Mapping[str, Any],
-    regions: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
-    kinds: Kinds,
-    outputs: int,
-    gradients: bool,
-    device: str,
-    dtype_as: str | None,
-) -> Outcome:
+
+def _one_case(inputs: Inputs, regions: tuple[Region, Region, Region], manner: Manner) -> Outcome:
     torch = importlib.import_module("torch")
-    gradients = gradients and case.gradients
-    inputs = Inputs(values, case, kinds, device, gradients)
     original, fused, exact = regions
-    seed = seed_of(case)
+    case = inputs.case
     try:
-        old = _run(torch, original, inputs, case, outputs, gradients, seed, device)
+        old = run(torch, original, inputs, manner.outputs)
     except BaseException as problem:
-        raise _OriginalRaises(_said(problem)) from problem
+        raise _OriginalRaises(said(problem)) from problem
     result: Outcome = {
         "shape": case.shape_text,
         "dtype": case.dtype_text,
@@ -177,144 +179,97 @@ def _one_case(
         "reason": None,
     }
     try:
-        new = _run(torch, fused, inputs, case, outputs, gradients, seed, device)
+        new = run(torch, fused, inputs, manner.outputs)
     except BaseException as problem:
-        result["reason"] = f"the fused code raises {_said(problem)}"
+        result["reason"] = Text("the fused code raises {why}", "融合代码报错 {why}").format(why=said(problem))
         return result
-    wide = _reference(torch, exact, inputs, case, outputs, gradients, seed, device)
-    result["dtype_out"] = _dtypes(torch, new.outputs)
-    if dtype_as is not None:
-        wanted = values[dtype_as].dtype
+    reasons: list[Text] = []
+    if manner.dtype_as is not None:
+        wanted = inputs.values[manner.dtype_as].dtype
         wrong = [dtype_name(one.dtype) for one in _tensors(torch, new.outputs) if one.dtype != wanted]
         result["dtype_equal"] = not wrong
         if wrong:
-            result["reason"] = f"output: dtype {wrong[0]} instead of {dtype_name(wanted)}"
+            reasons.append(
+                Text("the output's dtype is {now} instead of {was}", "输出的 dtype 为 {now}，应为 {was}").format(
+                    now=wrong[0], was=dtype_name(wanted)
+                )
+            )
         old = Run([_cast(torch, one, wanted) for one in old.outputs], old.gradients)
     else:
-        result["dtype_equal"] = result["dtype_out"] == _dtypes(torch, old.outputs)
-    reasons = [result["reason"]] if result["reason"] else []
-    if len(old.outputs) != len(new.outputs):
-        reasons.append(f"{len(new.outputs)} outputs instead of {len(old.outputs)}")
-    on_npu = device == "npu"
-    found: list[Difference] = []
-    for position, (was, now) in enumerate(zip(old.outputs, new.outputs, strict=False)):
-        what = "output" if len(old.outputs) == 1 else f"output {position}"
-        if isinstance(was, torch.Tensor) and isinstance(now, torch.Tensor):
-            truth = wide.outputs[position] if wide and position < len(wide.outputs) else None
-            truth = truth if isinstance(truth, torch.Tensor) else None
-            found.append(difference(was, now, truth, what=what, working=case.dtype, gradient=False, on_npu=on_npu))
-        elif isinstance(was, torch.Tensor) or isinstance(now, torch.Tensor) or was != now:
-            reasons.append(f"{what}: {_short(now)} instead of {_short(was)}")
-    slopes: list[Difference] = []
-    for name, was in old.gradients.items():
-        now, truth = new.gradients.get(name), (wide.gradients.get(name) if wide else None)
-        if was is None and now is None:
-            continue
-        if now is None and bool((was != 0).any()):
-            reasons.append(f"the gradient of {name} is lost")
-            slopes.append(Difference(0.0, float(was.abs().max()), None, None, None))
-            continue
-        was = was if was is not None else torch.zeros_like(now)
-        now = now if now is not None else torch.zeros_like(was)
-        slopes.append(
-            difference(was, now, truth, what=f"gradient of {name}", working=case.dtype, gradient=True, on_npu=on_npu)
-        )
-    reasons += [one.reason for one in (*found, *slopes) if one.reason]
+        result["dtype_equal"] = _dtypes(torch, new.outputs) == _dtypes(torch, old.outputs)
+    wide = reference(torch, exact, inputs, manner.outputs)
+    found = _outputs_compared(torch, old, new, wide, inputs, reasons)
+    slopes = _gradients_compared(torch, old, new, wide, inputs, reasons)
+    reasons += [one.reason for one in (*found, *slopes) if one.reason is not None]
     result.update(
-        cosine=min((one.cosine for one in found), default=None),
-        abs_diff=max((one.abs_diff for one in found), default=None),
-        grad_cosine=min((one.cosine for one in slopes), default=None),
-        grad_abs_diff=max((one.abs_diff for one in slopes), default=None),
-        reference_error_original=_largest(one.error_original for one in found),
-        reference_error_fused=_largest(one.error_fused for one in found),
+        dtype_out=_dtypes(torch, new.outputs),
+        cosine=smallest(one.cosine for one in found),
+        abs_diff=largest(one.abs_diff for one in found),
+        grad_cosine=smallest(one.cosine for one in slopes),
+        grad_abs_diff=largest(one.abs_diff for one in slopes),
+        reference_error_original=largest(one.error_original for one in found),
+        reference_error_fused=largest(one.error_fused for one in found),
         passed=not reasons,
-        reason="; ".join(reasons) or None,
+        reason=joined(reasons),
     )
     return result
 
 
-def _run(
-    torch: Any,
-    region: Callable[..., Any],
-    inputs: Inputs,
-    case: Case,
-    outputs: int,
-    gradients: bool,
-    seed: int,
-    device: str,
-    wide: Any = None,
-) -> Run:
-    """Forward and, where asked, backward with the same random cotangents for the same outputs."""
-    given, leaves = inputs.give(wide)
-    torch.manual_seed(seed)
-    autocast: Any = contextlib.nullcontext()
-    if case.autocast is not None and wide is None:
-        autocast = torch.autocast(device, dtype=getattr(torch, case.autocast))
-    with torch.set_grad_enabled(gradients), autocast:
-        back = region(given)
-    flat = list(_flatten(torch, _selected(back, outputs)))
-    slopes: dict[str, Any] = dict.fromkeys(leaves)
-    if gradients and leaves:
-        reached = [
-            (index, one) for index, one in enumerate(flat) if isinstance(one, torch.Tensor) and one.requires_grad
-        ]
-        if reached:
-            cotangents = [_cotangent(torch, one, seed + index) for index, one in reached]
-            found = torch.autograd.grad(
-                [one for _, one in reached], list(leaves.values()), cotangents, allow_unused=True
+def _outputs_compared(
+    torch: Any, old: Run, new: Run, wide: Run | None, inputs: Inputs, reasons: list[Text]
+) -> list[Difference]:
+    """The differences of the outputs that are tensors; what is wrong besides is added to `reasons`."""
+    if len(old.outputs) != len(new.outputs):
+        reasons.append(
+            Text("{now} outputs instead of {was}", "输出为 {now} 个，应为 {was} 个").format(
+                now=len(new.outputs), was=len(old.outputs)
             )
-            slopes = dict(zip(leaves, found, strict=True))
-    return Run([one.detach() if isinstance(one, torch.Tensor) else one for one in flat], slopes)
+        )
+    found: list[Difference] = []
+    for place, (was, now) in enumerate(zip(old.outputs, new.outputs, strict=False)):
+        number = "" if len(old.outputs) == 1 else f" {place}"
+        what = Text("output{number}", "输出{number}").format(number=number)
+        if isinstance(was, torch.Tensor) and isinstance(now, torch.Tensor):
+            truth = wide.outputs[place] if wide is not None and place < len(wide.outputs) else None
+            truth = truth if isinstance(truth, torch.Tensor) else None
+            found.append(_difference(was, now, truth, what, inputs, gradient=False))
+        elif isinstance(was, torch.Tensor) or isinstance(now, torch.Tensor) or was != now:
+            reasons.append(
+                Text("{what}: {now} instead of {was}", "{what}：{now}，应为 {was}").format(
+                    what=what, now=_short(now), was=_short(was)
+                )
+            )
+    return found
 
 
-def _reference(
-    torch: Any,
-    region: Callable[..., Any],
-    inputs: Inputs,
-    case: Case,
-    outputs: int,
-    gradients: bool,
-    seed: int,
-    device: str,
-) -> Run | None:
-    """The original in float64, else float32 where it cannot take float64, else nothing."""
-    wider = [torch.float64, torch.float32] if device == "cpu" else [torch.float32]
-    for wide in wider:
-        try:
-            return _run(torch, region, inputs, case, outputs, gradients, seed, device, wide)
-        except Exception:  # noqa: S112 - an original that cannot take a wider dtype has no reference, which is said
+def _gradients_compared(
+    torch: Any, old: Run, new: Run, wide: Run | None, inputs: Inputs, reasons: list[Text]
+) -> list[Difference]:
+    """The differences of the gradients; one that the fused code no longer gives is a reason of its own."""
+    slopes: list[Difference] = []
+    for name, was in old.gradients.items():
+        now, truth = new.gradients.get(name), (wide.gradients.get(name) if wide is not None else None)
+        if was is None and now is None:
             continue
-    return None
+        if now is None and bool((was != 0).any()):
+            reasons.append(Text("the gradient of {name} is lost", "{name} 的梯度丢失").format(name=name))
+            slopes.append(Difference(0.0, float(was.abs().max()), None, None, None))
+            continue
+        before = was if was is not None else torch.zeros_like(now)
+        after = now if now is not None else torch.zeros_like(was)
+        what = Text("gradient of {name}", "{name} 的梯度").format(name=name)
+        slopes.append(_difference(before, after, truth, what, inputs, gradient=True))
+    return slopes
 
 
-def _cotangent(torch: Any, tensor: Any, seed: int) -> Any:
-    generator = torch.Generator().manual_seed(seed)
-    kind = torch.complex64 if tensor.is_complex() else torch.float32
-    values = torch.randn(tuple(tensor.shape), generator=generator, dtype=kind)
-    return values.to(device=tensor.device, dtype=tensor.dtype)
+def _difference(was: Any, now: Any, truth: Any, what: Text, inputs: Inputs, *, gradient: bool) -> Difference:
+    on_npu = inputs.device == "npu"
+    return difference(was, now, truth, what=what, working=inputs.case.dtype, gradient=gradient, on_npu=on_npu)
 
 
-def _selected(back: Any, outputs: int) -> Any:
-    """The part of what came back that is compared; see `npufuse_tui.proof.plan`."""
-    if outputs == 0 or not isinstance(back, (tuple, list)):
-        return back
-    return back[0] if outputs == 1 and back else back[:outputs]
-
-
-def _flatten(torch: Any, value: Any) -> Iterable[Any]:
-    if isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _flatten(torch, one)
-    elif isinstance(value, Mapping):
-        for key in value:
-            yield from _flatten(torch, value[key])
-    else:
-        yield value
-
-
-def _region(plan: Mapping[str, Any], which: str) -> Region:
+def _region(plan: Mapping[str, Any], which: str) -> PlannedRegion:
     function, names = namespace.function_of(plan["setup"], plan[which], which)
-    return Region(function, names, tuple(plan["values"]))
+    return PlannedRegion(function, names, tuple(plan["values"]))
 
 
 def _captured_case(one: Mapping[str, Any]) -> Case:
@@ -330,71 +285,22 @@ def _captured_case(one: Mapping[str, Any]) -> Case:
     )
 
 
-def _with_all_tensors(kinds: Kinds, pattern: Pattern | None, module: Any, example: Example, rule: Rule) -> Kinds:
+def _kinds(pattern: Pattern | None, module: dict[str, Any], example: Example | None, rule: Rule) -> Kinds:
     """For a variant without a pattern (a structural one), every tensor of the example is an activation."""
     if pattern is not None:
-        return kinds
+        return kinds_of(pattern)
+    if example is None:
+        return Kinds(frozenset(), frozenset())
     torch = module["torch"]
-    values = make(module, example, Case(example.shapes[0], rule.dtypes[0], rule.dtypes[0], "contiguous"), 0)
-    tensors = {name for name, value in values.items() if isinstance(value, torch.Tensor)}
-    return Kinds(frozenset(tensors), frozenset())
+    values = make(module, example, Case(example.shapes[0], rule.dtypes[0], rule.dtypes[0], "contiguous"))
+    return Kinds(frozenset(name for name, one in values.items() if isinstance(one, torch.Tensor)), frozenset())
 
 
-def _summed_up(results: list[Outcome], left_out: list[str], approximate: bool, lost_gradients: bool) -> Outcome:
-    failed = [one for one in results if not one["passed"]]
-    counted = [one for one in failed if not (approximate and one["layout"] == "near zero")]
-    reason: str | None = None
-    if counted:
-        first = counted[0]
-        where = f"{first['shape']} {first['dtype']} {first['layout']}"
-        reason = f"{len(counted)} of {len(results)} cases failed; {where}: {first['reason']}"
-    elif failed:
-        reason = f"differs near zero, as the rule says: {failed[0]['reason']}"
-    elif lost_gradients:
-        reason = "run without gradients, since the original raises with them"
-    elif left_out:
-        reason = f"{len(left_out)} cases left out, since the original raises in them; {left_out[0]}"
-    return {
-        "status": "failed" if counted else "passed",
-        "cases": len(results),
-        "worst_cosine": _smallest(one["cosine"] for one in results),
-        "worst_abs_diff": _largest(one["abs_diff"] for one in results),
-        "worst_grad_cosine": _smallest(one["grad_cosine"] for one in results),
-        "dtype_equal": _all_equal([one["dtype_equal"] for one in results]),
-        "reason": reason,
-        "per_case": [{key: value for key, value in one.items() if key != "dtype_equal"} for one in results],
-    }
-
-
-def skipped(reason: str) -> Outcome:
-    """The outcome of a plan that said nothing, with the reason."""
-    return {
-        "status": "skipped",
-        "cases": 0,
-        "worst_cosine": None,
-        "worst_abs_diff": None,
-        "worst_grad_cosine": None,
-        "dtype_equal": None,
-        "reason": reason,
-        "per_case": [],
-    }
-
-
-def failed(reason: str) -> Outcome:
-    """The outcome of a plan that is wrong before anything was measured."""
-    return {**skipped(reason), "status": "failed"}
-
-
-def seed_of(case: Case) -> int:
-    """Equal for the same case, so that every run of it sees the same random numbers."""
-    return zlib.crc32(f"{case.shape_text} {case.layout}".encode()) % 2**31
-
-
-def _tensors(torch: Any, outputs: Iterable[Any]) -> list[Any]:
+def _tensors(torch: Any, outputs: Sequence[Any]) -> list[Any]:
     return [one for one in outputs if isinstance(one, torch.Tensor)]
 
 
-def _dtypes(torch: Any, outputs: Iterable[Any]) -> str:
+def _dtypes(torch: Any, outputs: Sequence[Any]) -> str:
     return ", ".join(dtype_name(one.dtype) for one in _tensors(torch, outputs))
 
 
@@ -402,30 +308,6 @@ def _cast(torch: Any, value: Any, dtype: Any) -> Any:
     return value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
-def _all_equal(answers: list[bool | None]) -> bool | None:
-    """None when no case got as far as an output."""
-    given = [one for one in answers if one is not None]
-    return all(given) if given else None
-
-
-def _largest(values: Iterable[float | None]) -> float | None:
-    return max((one for one in values if one is not None), default=None)
-
-
-def _smallest(values: Iterable[float | None]) -> float | None:
-    return min((one for one in values if one is not None), default=None)
-
-
 def _short(value: Any) -> str:
     text = f"tensor {tuple(value.shape)}" if hasattr(value, "shape") else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _said(problem: BaseException) -> str:
-    """Class and first line of an error, and the line of the plan's code that raised it."""
-    first = (str(problem).strip().splitlines() or [""])[0][:300]
-    frames = [one for one in traceback.extract_tb(problem.__traceback__) if one.filename.startswith("<")]
-    where = f" ({frames[-1].filename.strip('<>')} line {frames[-1].lineno})" if frames else ""
-    if isinstance(problem, KeyboardInterrupt):
-        sys.exit(130)
-    return f"{type(problem).__name__}: {first}{where}"

@@ -7,9 +7,9 @@ them out. `fused` holds the fused code alone, without the gate. `setup` runs onc
 cut verbatim out of the user's file, the helpers that the rule brings, constants. The namespace is fresh for each
 plan and holds `torch`, `nn`, `F`, `math`, `functools`, `torch_npu`, `np`/`numpy` and `einops` with `rearrange`,
 `repeat`, `reduce`, `einsum` where installed, everything of `typing`, `dataclass`, `partial`, `SimpleNamespace`, and
-from `npufuse_tui.proof.stubs`: `Stub`, `Returns`, `Identity`, `Everywhere`. A name of the user's file that is none of these is a
-NameError and the check is then "skipped" with that reason (when it is the original that cannot run) or "failed" (when
-only the fused one cannot).
+from `npufuse_tui.proof.stubs`: `Stub`, `Returns`, `Identity`, `Everywhere`. A name of the user's file that is none of
+these is a NameError and the check is then "skipped" with that reason (when it is the original that cannot run) or
+"failed" (when only the fused one cannot).
 
 **Values.** `values[i]` is a Python expression for `parameters[i]`. It is evaluated anew for the original, the fused and
 the reference run, in the namespace above plus the inputs of the rule's example by their names (a tensor, a number).
@@ -42,9 +42,10 @@ or `Scalar` (when the example itself sets `requires_grad` on any tensor, into th
 outputs. A rule with `training=False` runs without gradients.
 
 **Cases.** Each shape of `rule.example_for(variant)` × each dtype of the rule × parameter dtype (the same, and float32;
-the latter only when the pattern has a `Parameter` or the rule has `free_dtypes`) × layout (contiguous; for two shapes: "transposed" and "sliced"
-views of activations), values near zero (to see epsilon), and bfloat16 inside an autocast block. Cases in which the
-original itself raises say nothing and are left out; when it raises in all, the check is "skipped" with the error.
+the latter only when the pattern has a `Parameter` or the rule has `free_dtypes`) × layout (contiguous; for two
+shapes: "transposed" and "sliced" views of activations), values near zero (to see epsilon), and bfloat16 inside an
+autocast block. Cases in which the original itself raises say nothing and are left out; when it raises in all, the
+check is "skipped" with the error.
 
 **Not run.** A plan that cannot be made at all says why in `not_run`; the check is then "skipped" with this reason.
 """

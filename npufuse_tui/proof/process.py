@@ -23,6 +23,7 @@ from npufuse_tui.errors import MachineLacks
 from npufuse_tui.language import Text
 from npufuse_tui.proof import bundle
 from npufuse_tui.proof.interpreter import Interpreter
+from npufuse_tui.proof.outcome import failed
 
 Outcome = Mapping[str, Any]
 
@@ -169,22 +170,20 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 def _blamed(code: int | None, ended: str, children: Children, log: Path) -> Outcome:
     if ended == "timed out":
-        reason = f"the check did not end within {children.time_limit:.0f} s"
+        reason = Text("the check did not end within {0:.0f} s", "检查未能在 {0:.0f} 秒内结束").format(
+            children.time_limit
+        )
     elif code is not None and code < 0:
         name = signal.Signals(-code).name if -code in {one.value for one in signal.Signals} else str(-code)
-        reason = f"the code crashed the process that checked it ({name})"
+        reason = Text(
+            "the code crashed the process that checked it ({name})", "代码使检查它的进程崩溃（{name}）"
+        ).format(name=name)
     else:
-        reason = f"the code ended the process that checked it (exit code {code}); {_last_line(log)}".rstrip("; ")
-    return {
-        "status": "failed",
-        "cases": 0,
-        "worst_cosine": None,
-        "worst_abs_diff": None,
-        "worst_grad_cosine": None,
-        "dtype_equal": None,
-        "reason": reason,
-        "per_case": [],
-    }
+        reason = Text(
+            "the code ended the process that checked it (exit code {code}) {last}",
+            "代码结束了检查它的进程（退出码 {code}）{last}",
+        ).format(code=code, last=_last_line(log))
+    return failed(reason)
 
 
 def _last_line(log: Path) -> str:

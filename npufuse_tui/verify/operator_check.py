@@ -16,8 +16,10 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from npufuse_tui.language import Text
 from npufuse_tui.model import Candidate, Check
 from npufuse_tui.proof.check import ProofOptions, as_check, not_run, prepare
+from npufuse_tui.proof.outcome import joined
 from npufuse_tui.proof.plan import as_json
 from npufuse_tui.proof.process import outcomes
 from npufuse_tui.rules import Rule, load_rules
@@ -25,6 +27,10 @@ from npufuse_tui.verify.capture_records import Captured, CapturedCall, CapturedV
 
 ELEMENTS = 2**24
 """Elements of one input up to which the CPU runs a call whole; above, its first dim is cut. An NPU runs it whole."""
+
+
+_NO_PLAN = Text("the candidate has no proof plan", "该候选没有验证计划")
+_EXAMPLE = Text("run on the shapes of the rule's example: {why}", "使用规则示例中的形状：{why}")
 
 
 def operator_check(candidate: Candidate, captured: Captured | None, options: ProofOptions) -> Check:
@@ -40,12 +46,12 @@ def operator_checks(
     rules = {rule.id: rule for rule in load_rules(options.extra_rules)}
     found: dict[str, Check] = {}
     jobs: list[dict[str, Any]] = []
-    notes: list[tuple[str, str | None]] = []
+    notes: list[tuple[str, Text | None]] = []
     for candidate in candidates:
         plan = candidate.proof
         if plan is None or plan.not_run is not None:
-            why = str(plan.not_run) if plan is not None else "the candidate has no proof plan"
-            found[candidate.id] = not_run(why, backend)
+            why = plan.not_run if plan is not None else None
+            found[candidate.id] = not_run(why or _NO_PLAN, backend)
             continue
         calls, note = _calls(
             candidate, captured.get(candidate.id), _inputs(rules, candidate), cut=children.device == "cpu"
@@ -55,26 +61,28 @@ def operator_checks(
     for index, outcome in outcomes(jobs, children) if jobs else ():
         identity, note = notes[index]
         check = as_check(outcome, backend)
-        found[identity] = replace(check, reason="; ".join(filter(None, (check.reason, note))) or None)
+        said = joined([one for one in (check.reason_text, note) if one is not None])
+        found[identity] = replace(check, reason=said.en, reason_zh=said.zh) if said is not None else check
     for identity, _ in notes:
-        found.setdefault(identity, not_run("cancelled", backend))
+        found.setdefault(identity, not_run(Text("cancelled", "已取消"), backend))
     return found
 
 
 def _calls(
     candidate: Candidate, captured: Captured | None, inputs: set[str], *, cut: bool
-) -> tuple[list[dict[str, Any]], str | None]:
+) -> tuple[list[dict[str, Any]], Text | None]:
     """The captured calls as the child takes them, and what is to be said about them."""
     if captured is None:
-        return [], "run on the shapes of the rule's example, since nothing was captured"
+        return [], _EXAMPLE.format(why=Text("nothing was captured", "没有捕获到数据"))
     if not captured.examples:
-        return [], f"run on the shapes of the rule's example: {captured.reason.en}"
+        return [], _EXAMPLE.format(why=captured.reason)
     assert candidate.proof is not None
     wanted = _names(candidate.proof.values) & inputs
     usable = [one for one in captured.examples if wanted <= _known(one)]
     if not usable:
         lacking = sorted(wanted - _known(captured.examples[0]))
-        return [], f"run on the shapes of the rule's example, since the capture lacks {', '.join(lacking)}"
+        lacks = Text("the capture lacks {names}", "捕获的数据缺少 {names}").format(names=", ".join(lacking))
+        return [], _EXAMPLE.format(why=lacks)
     calls, notes = [], []
     for call in usable:
         values, shortened = _shortened(dict(call.values)) if cut else (dict(call.values), None)
@@ -134,7 +142,7 @@ def _as_spec(value: CapturedValue) -> dict[str, Any]:
     }
 
 
-def _shortened(values: dict[str, CapturedValue]) -> tuple[dict[str, CapturedValue], str | None]:
+def _shortened(values: dict[str, CapturedValue]) -> tuple[dict[str, CapturedValue], Text | None]:
     """Cut the first dim of calls too large for a CPU, the same way in every input that shares it."""
     largest = max(
         (value for value in values.values() if value.kind == "tensor"), key=lambda one: prod(one.shape), default=None
@@ -149,4 +157,7 @@ def _shortened(values: dict[str, CapturedValue]) -> tuple[dict[str, CapturedValu
         else value
         for name, value in values.items()
     }
-    return cut, f"the first dim was cut from {length} to {kept}, for the emulation on a CPU"
+    return cut, Text(
+        "the first dim was cut from {length} to {kept}, for the emulation on a CPU",
+        "为在 CPU 上模拟，第一维由 {length} 截短为 {kept}",
+    ).format(length=length, kept=kept)
