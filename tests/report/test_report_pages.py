@@ -267,7 +267,9 @@ def test_a_session_is_written_whole(tmp_path: Path) -> None:
         if tag == "a" and not target.startswith("#"):
             assert (paths.index.parent / target).is_file(), target
     for (id, page), (_, path) in zip(paths.validation, paths.metrics, strict=True):
-        assert ("data-chart" in page.read_text()) == (f'href="{path.relative_to(paths.folder)}"' in page.read_text())
+        assert ('id="chart-loss"' in page.read_text()) == (
+            f'href="{path.relative_to(paths.folder)}"' in page.read_text()
+        )
         document = json.loads(path.read_text())
         assert document["task"]["id"] == id
         assert {"step", "base_loss", "fused_loss", "base_time", "fused_time"} <= set(document["metrics"])
