@@ -187,6 +187,7 @@ def test_the_emulation_is_not_taken_for_the_library(machine):
         (INFERENCE, Status.NOT_RUN, "310P3"),
         ("", Status.FAILED, "shows no device"),
     ],
+    ids=["A3", "broken", "inference", "empty"],
 )
 def test_what_npu_smi_says(machine, output, status, evidence):
     machine.small_torch()

@@ -51,7 +51,7 @@ def test_trouble_is_what_the_tool_itself_says():
     assert found.trouble == "dcmi module initialize failed. ret is -8005"
 
 
-@pytest.mark.parametrize("sample", [A2, A3, INFERENCE, OLD])
+@pytest.mark.parametrize("sample", [A2, A3, INFERENCE, OLD], ids=["A2", "A3", "inference", "old"])
 def test_cut_off_anywhere_it_never_raises_and_invents_no_chip(sample):
     whole = parse_smi(sample).chips
     for place in range(0, len(sample), 7):
