@@ -76,12 +76,13 @@ def scan_document(result: ScanResult, language: str | None = None) -> dict[str, 
     }
 
 
-def check_document(candidates: Iterable[Candidate]) -> dict[str, Any]:
+def check_document(candidates: Iterable[Candidate], language: str | None = None) -> dict[str, Any]:
     """`check --format json`."""
+    said = language or current_language()
     return {
         "schema": SCHEMA,
         "candidates": [
-            {"id": one.id, "check": _check(one.check, per_case=True) if one.check else None}
+            {"id": one.id, "check": _check(one.check, said, per_case=True) if one.check else None}
             for one in in_order(candidates)
         ],
     }
@@ -112,7 +113,7 @@ def task_document(task: Task, session: Session, language: str) -> dict[str, Any]
         "id": task.id,
         "rule": task.rule,
         "state": task.state.value,
-        "op": _check(task.op, per_case=True) if task.op else None,
+        "op": _check(task.op, language, per_case=True) if task.op else None,
         "loss": _loss(task.loss, language) if task.loss else None,
         "speed": _speed(task.speed, session, language) if task.speed else None,
         "conclusion": task.conclusion.value if task.conclusion else None,
@@ -141,7 +142,7 @@ def candidate_document(candidate: Candidate, language: str) -> dict[str, Any]:
         "gate": _gate(candidate.gate, language) if candidate.gate else None,
         "reuse": [{"file": one.file, "line": one.line, "what": one.what} for one in candidate.reuse],
         "diff": candidate.diff,
-        "check": _check(candidate.check) if candidate.check else None,
+        "check": _check(candidate.check, language) if candidate.check else None,
         "estimate": _estimate(candidate.estimate) if candidate.estimate else None,
     }
 
@@ -183,7 +184,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _check(check: Check, per_case: bool = False) -> dict[str, Any]:
+def _check(check: Check, language: str, per_case: bool = False) -> dict[str, Any]:
     document: dict[str, Any] = {
         "status": check.status,
         "backend": check.backend.value,
@@ -192,12 +193,12 @@ def _check(check: Check, per_case: bool = False) -> dict[str, Any]:
         "worst_abs_diff": finite(check.worst_abs_diff),
         "worst_grad_cosine": finite(check.worst_grad_cosine),
         "dtype_equal": check.dtype_equal,
-        "reason": check.reason,
+        "reason": _said(check.reason_text, language),
     }
-    return document | ({"per_case": [_case(one) for one in check.per_case]} if per_case else {})
+    return document | ({"per_case": [_case(one, language) for one in check.per_case]} if per_case else {})
 
 
-def _case(case: CaseResult) -> dict[str, Any]:
+def _case(case: CaseResult, language: str) -> dict[str, Any]:
     return {
         "shape": case.shape,
         "dtype": case.dtype,
@@ -210,7 +211,7 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "grad_abs_diff": finite(case.grad_abs_diff),
         "reference_error_original": finite(case.reference_error_original),
         "reference_error_fused": finite(case.reference_error_fused),
-        "reason": case.reason,
+        "reason": _said(case.reason_text, language),
     }
 
 

@@ -133,7 +133,7 @@ def check_line(check: Check | None) -> Text:
     if check is None:
         return Text("not run", "未运行")
     if check.status == "skipped":
-        return Text("not run: {0}", "未运行：{0}").format(check.reason or Text("no reason recorded", "未记录原因"))
+        return Text("not run: {0}", "未运行：{0}").format(check.reason_text or Text("no reason recorded", "未记录原因"))
     said = Text("{0}, {1} cases on {2}", "{0}，共 {1} 例，运行于 {2}").format(
         status(check.status), check.cases, backend(check.backend)
     )
@@ -147,8 +147,8 @@ def check_line(check: Check | None) -> Text:
             said = join(said, text.format(cosine(value) if "cosine" in text.en else scientific(value)))
     if check.dtype_equal is False:
         said = join(said, Text("output dtype differs", "输出 dtype 不一致"))
-    if check.reason:
-        said = join(said, same(check.reason), "; ", "；")
+    if check.reason_text:
+        said = join(said, check.reason_text, "; ", "；")
     return said
 
 

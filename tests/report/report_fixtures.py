@@ -356,6 +356,7 @@ def session(folder: Path, backend: Backend = Backend.EMULATED, steps: int = 60) 
                 worst_cosine=0.0312,
                 worst_abs_diff=5.9,
                 reason="the halves are swapped",
+                reason_zh="两半颠倒",
                 per_case=(
                     case("x(2, 8, 64)", "float32", False, cosine=0.0312, abs_diff=5.9),
                     case("x(4, 32)", "float32", False, cosine=math.nan),

@@ -122,3 +122,13 @@ def test_hostile_names_come_back_as_they_were(tmp_path: Path) -> None:
     read = json.loads(as_json(document).encode("utf-8"))
     assert any(one["qualname"] == hostile.ALL for one in read["candidates"])
     valid(verify_document(session, "en"), VERIFY)
+
+
+def test_the_reason_of_a_check_is_said_in_the_language() -> None:
+    check = fixtures.check("failed", reason="the halves are swapped", reason_zh="两半颠倒")
+    case = replace(fixtures.case("x(2)", "float32", False), reason="swapped", reason_zh="颠倒")
+    candidate = fixtures.norm(check=replace(check, per_case=(case,)))
+    for language, whole, one in (("en", "the halves are swapped", "swapped"), ("zh", "两半颠倒", "颠倒")):
+        found = check_document([candidate], language)["candidates"][0]["check"]
+        assert (found["reason"], found["per_case"][0]["reason"]) == (whole, one)
+        assert scan_document(fixtures.scan(candidate), language)["candidates"][0]["check"]["reason"] == whole
