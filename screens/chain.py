@@ -10,7 +10,7 @@ from npufuse_tui.screens.details import Body, heading, quiet
 from npufuse_tui.screens.page import Paragraph
 from textual.content import Content
 
-from npufuse_tui.i18n import tr
+from npufuse_tui.i18n import mark, tr
 from npufuse_tui.model import Candidate, Step
 
 _COLOURS = {

@@ -67,15 +67,14 @@ class CurvesView(Widget, can_focus=True):
         plot.clear_figure()
         stacked = room < 100 and high >= 24
         plot.subplots(3, 1) if stacked else plot.subplots(1, 3)
+        plot.plotsize(room, high)
         panels = [plot.subplot(*((index, 1) if stacked else (1, index))) for index in (1, 2, 3)]
-        share = (room, high // 3) if stacked else (room // 3, high)
         for panel in panels:
-            panel.plotsize(*share)
+            panel.plotsize(*((room, high // 3) if stacked else (room // 3, high)))
             panel.canvas_color("default")
             panel.axes_color("default")
             panel.ticks_color(self._colour("quiet"))
             panel.frame(False)
-            panel.xfrequency(3)
             panel.yfrequency(4 if high < 14 else 5)
         self._draw_loss(panels[0])
         self._draw_difference(panels[1])
@@ -92,6 +91,8 @@ class CurvesView(Widget, can_focus=True):
 
     def _line(self, panel: Any, xs: list[int], ys: list[float], colour: str, marker: str | None = None) -> None:
         if xs:
+            middle = (xs[0] + xs[-1]) // 2
+            panel.xticks([xs[0], middle, xs[-1]], [str(xs[0]), str(middle), str(xs[-1])])
             panel.plot(xs, ys, color=self._colour(colour), marker=marker or self._marker)
 
     def _title(self, panel: Any, text: str) -> None:
@@ -108,7 +109,7 @@ class CurvesView(Widget, can_focus=True):
         limit = 100 * LIMIT
         span = losses(self._baseline)[0] or xs or [0, 1]
         for level in (-limit, limit):
-            panel.hline(level, color=self._colour("warn"))
+            self._line(panel, [span[0], span[-1]], [level, level], "warn")
         most = max([limit * 1.2, *map(abs, ys)])
         panel.ylim(-most, most)
         panel.xlim(span[0], span[-1] if span[-1] > span[0] else span[0] + 1)
