@@ -16,6 +16,7 @@ from npufuse_tui.model import Candidate, Check, Step
 
 ASSUMED_SHAPE = (1, 4096, 4096)
 ASSUMED_DTYPE = "bfloat16"
+PRODUCTS = frozenset({"matmul", "mm", "bmm", "baddbmm", "addmm", "linear", "einsum", "scaled_dot_product_attention"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,15 @@ class Explanation:
     whole: WholeModel | None
     basis: str
     assumed: tuple[str, ...]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the time model speaks of this chain: of elementwise operators and reductions, not of matrix products.
+
+        A product's time is not that of its bytes, and what it makes (the scores of attention) is not of the main
+        tensor's size. Launches and passes are counted all the same.
+        """
+        return not any(one.op in PRODUCTS for one in self.steps)
 
     @property
     def compute_steps(self) -> int:

@@ -6,10 +6,19 @@ import math
 import re
 
 from npufuse_tui.judgement.cells import printable
-from npufuse_tui.judgement.cost import MODEL, Side
+from npufuse_tui.judgement.cost import Side
 from npufuse_tui.judgement.devices import Constant
 from npufuse_tui.judgement.explain import Explanation
-from npufuse_tui.judgement.explain_text import KINDS, added, comparison, constants, given, size, whole_sentence
+from npufuse_tui.judgement.explain_text import (
+    KINDS,
+    comparison,
+    constants,
+    given,
+    heading,
+    remarks,
+    size,
+    whole_sentence,
+)
 from npufuse_tui.judgement.timeline import label
 from npufuse_tui.language import Text
 
@@ -26,16 +35,17 @@ def to_markdown(told: Explanation) -> str:
     lines += [str(titles), "|---|---|---|---:|---:|---:|---:|---:|---|"]
     for number, one in enumerate(told.costs):
         step = one.step
+        moved = size(one.bytes) if told.timed else "-"
         lines.append(
             f"| {label(number)} | {cell(step.op)} | {KINDS.get(step.kind, step.kind)} | {step.launches} | "
-            f"{step.reads} | {step.writes} | {size(one.bytes)} | {step.line} | {code(step.source)} |"
+            f"{step.reads} | {step.writes} | {moved} | {step.line} | {code(step.source)} |"
         )
     lines += ["", "```mermaid", mermaid(told), "```", ""]
     if told.stages:
         lines += [f"### {Text('Inside the fused operator', '融合算子内部')}", ""]
         lines += [f"{number}. {one}" for number, one in enumerate(told.stages, 1)] + [""]
     lines += [
-        f"### {Text('Before and after', '替换前后')} ({MODEL})",
+        f"### {heading(told)}",
         "",
         *_sides(told),
         "",
@@ -44,14 +54,16 @@ def to_markdown(told: Explanation) -> str:
         lines += [str(whole_sentence(told)), ""]
     lines += [f"### {Text('In the five layers of the stack', '在五层软件栈中的位置')}", ""]
     lines += [f"- **{one.title}**: {one.text}" for one in told.stack]
-    lines += ["", f"### {Text('Constants', '所用常数')}", "", *(f"- {one.strip()}" for one in constants(told, 10_000))]
+    if told.timed:
+        found = (f"- {one.strip()}" for one in constants(told, 10_000))
+        lines += ["", f"### {Text('Constants', '所用常数')}", "", *found]
     return "\n".join(lines) + "\n"
 
 
 def _sides(told: Explanation) -> list[str]:
     head = Text("| | before | after | |", "| | 替换前 | 替换后 | |")
     rows = (f"| {title} | {' | '.join(values)} |" for title, *values in comparison(told))
-    return [str(head), "|---|---:|---:|---:|", *rows, *(line for one in added(told) for line in ("", str(one)))]
+    return [str(head), "|---|---:|---:|---:|", *rows, *(line for one in remarks(told) for line in ("", str(one)))]
 
 
 def mermaid(told: Explanation) -> str:
@@ -99,15 +111,15 @@ def _number(value: float) -> float | None:
 def to_json(told: Explanation) -> dict[str, object]:
     """The explanation as data; times in seconds, each of them from the model."""
 
-    def side(one: Side) -> dict[str, object]:
+    def side(one: Side, timed: bool) -> dict[str, object]:
         return {
             "launches": one.launches,
             "memory_passes": one.memory_passes,
-            "bytes": one.bytes,
-            "kernel_seconds": one.kernels,
+            "bytes": one.bytes if timed else None,
+            "kernel_seconds": one.kernels if timed else None,
             "gaps": one.gap_count,
             "gap_seconds": one.gaps,
-            "total_seconds": one.total,
+            "total_seconds": one.total if timed else None,
         }
 
     whole = told.whole
@@ -129,9 +141,9 @@ def to_json(told: Explanation) -> dict[str, object]:
                 "launches": one.step.launches,
                 "reads": one.step.reads,
                 "writes": one.step.writes,
-                "bytes_read": one.bytes_read,
-                "bytes_written": one.bytes_written,
-                "seconds": one.seconds,
+                "bytes_read": one.bytes_read if told.timed else None,
+                "bytes_written": one.bytes_written if told.timed else None,
+                "seconds": one.seconds if told.timed else None,
             }
             for one in told.costs
         ],
@@ -149,10 +161,11 @@ def to_json(told: Explanation) -> dict[str, object]:
                 "shortest_kernel_seconds": _constant(told.device.shortest),
                 "launch_gap_seconds": _constant(told.device.launch_gap),
             },
-            "before": side(told.model.before),
-            "after": side(told.model.after),
-            "ratio_host_keeps_up": _number(told.model.low),
-            "ratio_host_too_slow": _number(told.model.high),
+            "before": side(told.model.before, told.timed),
+            "after": side(told.model.after, told.timed),
+            "timed": told.timed,
+            "ratio_host_keeps_up": _number(told.model.low) if told.timed else None,
+            "ratio_host_too_slow": _number(told.model.high) if told.timed else None,
         },
         "whole_model": {
             "instances": whole.instances,

@@ -34,22 +34,23 @@ def to_text(told: Explanation, columns: int = 100) -> str:
         lines += [
             line for place, one in enumerate(told.stages, 1) for line in wrap(f"{place}. {one}", columns, "  ", "     ")
         ]
-    lines += ["", str(Text("Before and after ({0})", "替换前后（{0}）").format(MODEL)), *side_rows(told, columns)]
-    lines += [
-        "",
-        str(Text("On the device, to scale ({0})", "设备时间线，按比例（{0}）").format(MODEL)),
-        *timeline_rows(told, columns),
-    ]
+    lines += ["", str(heading(told)), *side_rows(told, columns)]
+    if told.timed:
+        title = Text("On the device, to scale ({0})", "设备时间线，按比例（{0}）").format(MODEL)
+        lines += ["", str(title), *timeline_rows(told, columns)]
     if told.whole:
         lines += ["", str(whole_sentence(told))]
     lines += ["", str(Text("In the five layers of the stack", "在五层软件栈中的位置"))]
     lines += [line for one in told.stack for line in wrap(f"{one.title}: {one.text}", columns, "  ", "      ")]
-    lines += ["", str(Text("Constants", "所用常数")), *constants(told, columns)]
+    if told.timed:
+        lines += ["", str(Text("Constants", "所用常数")), *constants(told, columns)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def given(told: Explanation, columns: int = 100) -> list[str]:
-    """What the numbers are for, and what of it is assumed."""
+    """What the times are for, and what of it is assumed; nothing where no time is modelled."""
+    if not told.timed:
+        return []
     shape = "x".join(str(one) for one in told.shape)
     sentence = Text("For {shape} {dtype} on {device}.", "以下按 {shape} {dtype}、{device}计算。").format(
         shape=shape, dtype=told.dtype, device=told.device.title
@@ -92,7 +93,7 @@ def chain_rows(told: Explanation, columns: int = 100) -> list[str]:
             str(one.step.launches),
             str(one.step.reads),
             str(one.step.writes),
-            size(one.bytes),
+            size(one.bytes) if told.timed else "-",
             str(one.step.line),
             printable(" ".join(one.step.source.split())),
         )
@@ -107,6 +108,12 @@ def _rest(rows: list[tuple[str, ...]]) -> int:
     return sum(max(width(row[place]) for row in rows) + 2 for place in range(len(rows[0]) - 1))
 
 
+def heading(told: Explanation) -> Text:
+    """The title of the table: it says what its numbers are."""
+    basis = MODEL if told.timed else Text("counted from the graph", "由数据流图计数")
+    return Text("Before and after ({0})", "替换前后（{0}）").format(basis)
+
+
 def comparison(told: Explanation) -> list[tuple[Text, str, str, str]]:
     """The before/after table: what, before, after, how many times less."""
     before, after = told.model.before, told.model.after
@@ -114,7 +121,7 @@ def comparison(told: Explanation) -> list[tuple[Text, str, str, str]]:
     def ratio(one: float, other: float) -> str:
         return f"{one / other:.1f}x" if other else "-"
 
-    return [
+    counted = [
         (
             Text("launches", "下发次数"),
             str(before.launches),
@@ -127,6 +134,11 @@ def comparison(told: Explanation) -> list[tuple[Text, str, str, str]]:
             str(after.memory_passes),
             ratio(before.memory_passes, after.memory_passes),
         ),
+    ]
+    if not told.timed:
+        return counted
+    return [
+        *counted,
         (Text("bytes moved", "搬运字节"), size(before.bytes), size(after.bytes), ratio(before.bytes, after.bytes)),
         (
             Text("kernels", "核函数时间"),
@@ -149,20 +161,27 @@ def side_rows(told: Explanation, columns: int = 100) -> list[str]:
     rows: list[tuple[str, ...]] = [("", str(Text("before", "替换前")), str(Text("after", "替换后")), "")]
     rows += [(str(title), *values) for title, *values in comparison(told)]
     lines = [f"  {one}" for one in table(rows, frozenset({1, 2, 3}))]
-    return lines + [line for one in added(told) for line in wrap(str(one), columns, "  ")]
+    return lines + [line for one in remarks(told) for line in wrap(str(one), columns, "  ")]
 
 
-def added(told: Explanation) -> list[Text]:
-    """A sentence when the replacement launches more than the fused operator alone."""
-    extra = told.model.after.launches - 1
-    if extra < 1:
-        return []
-    return [
-        Text(
-            "Among them launches that the replacement adds to the fused operator, such as a concat: {extra}.",
-            "其中替换代码在融合算子之外另加的下发（例如拼接）：{extra} 次。",
-        ).format(extra=extra)
-    ]
+def remarks(told: Explanation) -> list[Text]:
+    """What must be known to read the table."""
+    found: list[Text] = []
+    if told.model.after.launches > 1:
+        found.append(
+            Text(
+                "After counts every launch of the replacement: fused calls and what it adds, such as a concat.",
+                "替换后计入替换代码的每次下发：融合算子的调用，以及另加的操作（例如拼接）。",
+            )
+        )
+    if not told.timed:
+        found.append(
+            Text(
+                "No time is modelled: a matrix product's time is not that of its bytes. Measure it.",
+                "不给出时间：链中含矩阵乘，其耗时不取决于字节数，应以实测为准。",
+            )
+        )
+    return found
 
 
 def timeline_rows(told: Explanation, columns: int = 100) -> list[str]:

@@ -166,6 +166,27 @@ def test_the_largest_shape_of_a_check():
     assert captured(check()) is None
 
 
+ATTENTION = (
+    Step("matmul", "q @ k.transpose(2, 3)", 1, "compute", 1, 2, 1),
+    Step("softmax", "softmax(s)", 2, "compute", 1, 1, 1),
+    Step("matmul", "p @ v", 3, "compute", 1, 2, 1),
+)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_time_is_made_up_for_matrix_products(lang):
+    language.set_language(lang)
+    told = explain(candidate(ATTENTION, api="torch_npu.npu_fusion_attention"), instances=2)
+    assert not told.timed
+    for text in (to_text(told), to_markdown(told)):
+        assert not re.search(r"\d (us|ms|MiB|KiB)", text)
+        assert {"en": "No time is modelled", "zh": "不给出时间"}[lang] in text
+        assert "6 -> 2" in text
+    found = json.loads(json.dumps(to_json(told), allow_nan=False))["model"]
+    assert found["timed"] is False and found["ratio_host_too_slow"] is None
+    assert found["before"]["launches"] == 3 and found["before"]["total_seconds"] is None
+
+
 def test_an_empty_chain_is_explained_without_a_fault():
     told = explain(candidate((), estimate=None))
     assert to_text(told) and to_markdown(told)
