@@ -26,7 +26,7 @@ rule = Rule(
     since="2.1.0",
     products=("A2", "A3", "inference"),
     docs="op-plugin: npu_add_rms_norm",
-    needs=((b"rsqrt", b"sqrt", b"** -0.5", b"**-0.5"), (b"mean", b"sum("), (b"+",)),
+    needs=((rb"sqrt", rb"\*\* ?\(?-"), (rb"mean", rb"\bsum\("), (rb"\+",)),
     priority=Priority.MEDIUM,
     memory_passes=4,
 )

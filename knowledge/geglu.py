@@ -27,7 +27,7 @@ rule = Rule(
     since="2.1.0",
     products=("A2", "A3"),
     docs="op-plugin: npu_geglu",
-    needs=((b"gelu", b"GELU", b"act_f", b"activation", b"act(", b"hidden_act"),),
+    needs=((rb"gelu", rb"GELU", rb"act_f", rb"activation", rb"act\(", rb"hidden_act"), (rb"\*",)),
     output_dtype="gate",
     priority=Priority.MEDIUM,
 )

@@ -27,8 +27,8 @@ rule = Rule(
     products=("A2", "A3", "inference", "training"),
     docs="op-plugin: npu_rms_norm",
     needs=(
-        (b"sqrt", b"** -0.5", b"**-0.5", b"** (-0.5)", b"**(-0.5)", b"norm("),
-        (b"mean", b"sum(", b"norm(", b"normalize", b"rms_norm"),
+        (rb"sqrt", rb"\*\* ?\(?-", rb"\.norm\(", rb"normalize\(", rb"rms_norm"),
+        (rb"mean", rb"\bsum\(", rb"\.norm\(", rb"normalize\(", rb"rms_norm"),
     ),
     priority=Priority.HIGH,
     helpers={

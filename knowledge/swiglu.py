@@ -27,7 +27,10 @@ rule = Rule(
     since="2.1.0",
     products=("A2", "A3"),
     docs="op-plugin: npu_swiglu",
-    needs=((b"silu", b"SiLU", b"sigmoid", b"swish", b"Swish", b"act_f", b"activation", b"act(", b"hidden_act"),),
+    needs=(
+        (rb"silu", rb"SiLU", rb"sigmoid", rb"[sS]wish", rb"act_f", rb"activation", rb"act\(", rb"hidden_act"),
+        (rb"\*",),
+    ),
     output_dtype="gate",
     priority=Priority.HIGH,
 )

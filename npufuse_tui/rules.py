@@ -163,7 +163,8 @@ class Rule:
         since: the first train of torch_npu whose schema has it (information; the installed schema decides).
         products: Ascend products that support it.
         docs: where its facts are from.
-        needs: byte strings of which a file must hold at least one from each group to be worth parsing.
+        needs: groups of regular expressions over bytes: where a match is, one of each group is found, in the function or
+            in a helper that it calls.
         output_dtype: the pattern parameter whose dtype the fused output has.
         fixed_cost: what the replacement adds (a concat, a mask), said in the estimate.
         launches, memory_passes: of the fused operator itself.

@@ -74,6 +74,9 @@ FLOAT_CASTS = {
 COMMUTATIVE = frozenset({"add", "mul"})
 
 
+FOLDABLE = frozenset({"add", "sub", "mul", "div", "floordiv", "pow", "neg", "sqrt"})
+
+
 class Graph:
     """Makes nodes, each in canonical form and once."""
 
@@ -81,6 +84,7 @@ class Graph:
         self.nodes: list[Node] = []
         self._known: dict[tuple[object, ...], Node] = {}
         self.site: Site | None = None
+        self._by_op: tuple[int, dict[str, list[Node]]] | None = None
 
     def fresh(self, op: str, *args: Node, attrs: tuple[object, ...] = ()) -> Node:
         """A node that equals no other: the result of something that is not known to be pure."""
@@ -96,9 +100,23 @@ class Graph:
         rewritten = self._canonical(op, args, attrs)
         return self._seen_here(rewritten if rewritten is not None else self._intern(op, args, attrs))
 
+    def by_op(self) -> dict[str, list[Node]]:
+        """The nodes that the analysed function itself makes, by their operation, in the order in which they were made."""
+        if self._by_op is None or self._by_op[0] != len(self.nodes):
+            found: dict[str, list[Node]] = {}
+            for node in self.nodes:
+                if any(not site.depth for site in node.sites):
+                    found.setdefault(node.op, []).append(node)
+            self._by_op = (len(self.nodes), found)
+        return self._by_op[1]
+
     def _intern(self, op: str, args: tuple[Node, ...], attrs: tuple[object, ...]) -> Node:
         # 1, 1.0 and True are equal in Python and are not the same literal
-        key = (op, tuple(arg.id for arg in args), tuple((type(value).__name__, _key(value)) for value in attrs))
+        key: tuple[object, ...]
+        if attrs:
+            key = (op, tuple([arg.id for arg in args]), tuple([(type(value).__name__, _key(value)) for value in attrs]))
+        else:
+            key = (op, tuple([arg.id for arg in args]))
         node = self._known.get(key)
         if node is None:
             node = Node(len(self.nodes), op, args, attrs)
@@ -113,9 +131,10 @@ class Graph:
         return node
 
     def _canonical(self, op: str, args: tuple[Node, ...], attrs: tuple[object, ...]) -> Node | None:
-        folded = self._folded(op, args)
-        if folded is not None:
-            return folded
+        if op in FOLDABLE and args[0].op == "constant":
+            folded = self._folded(op, args)
+            if folded is not None:
+                return folded
         if op == "pow" and len(args) == 2:
             return self._power(args[0], args[1])
         if op == "sub":

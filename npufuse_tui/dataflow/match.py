@@ -86,13 +86,12 @@ class Match:
 
 def find(pattern: CompiledPattern, function: FunctionGraph) -> Iterator[Match]:
     """Every place in the function that the pattern matches; places may overlap."""
+    nodes = function.graph.by_op()
     wanted = pattern.root.op
-    # a sum whose other terms are optional may be what is left of it
-    for node in function.graph.nodes:
-        if node.op != wanted and not (node.op == "activation" and wanted in ("silu", "gelu")):
-            continue
-        if not node.sites or all(site.depth for site in node.sites):
-            continue
+    found = nodes.get(wanted, [])
+    if wanted in ("silu", "gelu"):
+        found = [*found, *nodes.get("activation", [])]
+    for node in list(found):
         watched = frozenset(extra.id for extra in pattern.extras)
         for bound in unify(pattern.root, node, Bound({}, frozenset(), (), watched)):
             values = dict(bound.values)

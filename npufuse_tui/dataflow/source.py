@@ -12,7 +12,7 @@ from pathlib import Path
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
-LARGEST_IMPORTED = 400_000
+LARGEST_IMPORTED = 120_000
 """Bytes of an imported file beyond which it is not opened to look for a helper."""
 
 

@@ -85,11 +85,7 @@ _compiled: dict[int, tuple[CompiledPattern, ...]] = {}
 def _candidates(module: SourceModule, rules: Sequence[Rule]) -> list[Candidate]:
     text = SourceText(module.source)
     every = [scope for scope in scopes(module) if scope.node.name != "__init__"]
-    texts = {}
-    for scope in every:
-        texts[scope] = module.source[
-            text.line_start(scope.node.lineno) : text.line_start((scope.node.end_lineno or 0) + 1)
-        ]
+    texts = {scope: module.lines(scope.node) for scope in every}
     by_name: dict[str, list[bytes]] = {}
     for scope, body in texts.items():
         by_name.setdefault(scope.node.name, []).append(body)
@@ -97,10 +93,11 @@ def _candidates(module: SourceModule, rules: Sequence[Rule]) -> list[Candidate]:
     matched: list[tuple[Rule, Scope, list[Match]]] = []
     absorbed: dict[str, set[int]] = {rule.id: set() for rule in rules}
     for scope in every:
-        if not worth(texts[scope]):
+        wanted = worth(texts[scope])
+        if not wanted:
             continue
         function = lower_function(module, scope)
-        for rule in rules:
+        for rule in wanted:
             matches = largest([match for pattern in compiled(rule) for match in find(pattern, function)])
             if matches:
                 matched.append((rule, scope, matches))

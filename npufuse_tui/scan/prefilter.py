@@ -1,54 +1,79 @@
-"""Which files, and which functions of a file, can hold a match at all: a look at bytes, without a parse."""
+"""Which files, and which functions of a file, can hold a match at all: a look at bytes, without a parse.
+
+A rule names groups of words (regular expressions); where a match is, at least one word of every group stands, in the
+function itself or in a helper that it calls.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from npufuse_tui.rules import Rule
-
-
-def can_match(source: bytes, rules: Iterable[Rule]) -> list[Rule]:
-    """The rules of which the file holds at least one word of every group."""
-    return [rule for rule in rules if all(any(word in source for word in group) for group in rule.needs)]
-
 
 LONGEST_HELPER = 4000
 """Bytes of a function beyond which it is no helper that would be inlined."""
 
+_CALLED = re.compile(rb"\b([A-Za-z_]\w*)\(")
+
+
+@lru_cache(maxsize=1024)
+def _words(group: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    return re.compile(b"|".join(group))
+
+
+def can_match(source: bytes, rules: Iterable[Rule]) -> list[Rule]:
+    """The rules of which the file holds at least one word of every group."""
+    return [rule for rule in rules if all(_words(group).search(source) for group in rule.needs)]
+
 
 class FunctionFilter:
-    """Tells of the functions of one file which are worth lowering for a rule.
+    """Tells of the functions of one file for which rules they are worth lowering."""
 
-    A function is, when its own text holds a word of the rule's first group, or calls (by its last name) a function of
-    the file that is. Names that the file imports from its own package may lead to such a function too.
-    """
-
-    def __init__(self, rules: Sequence[Rule], texts: dict[str, list[bytes]], imported: Iterable[str]) -> None:
-        words = {word for rule in rules for group in rule.needs[:1] for word in group}
-        self._own = re.compile(b"|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)))
-        names = {
-            name
+    def __init__(self, rules: Sequence[Rule], texts: Mapping[str, Sequence[bytes]], imported: Iterable[str]) -> None:
+        self._rules = rules
+        self._groups = [(rule, _words(group)) for rule in rules for group in rule.needs]
+        self._own: dict[bytes, int] = {}
+        helpers = {
+            name: [body for body in bodies if len(body) <= LONGEST_HELPER]
             for name, bodies in texts.items()
-            if any(len(body) <= LONGEST_HELPER and self._own.search(body) for body in bodies)
+            if name != "forward" and not name.startswith("__")
         }
-        names |= {name for name in imported if self._own.search(name.encode())}
-        for _ in range(2):
-            calling = self._calling(names)
-            more = {
-                name
-                for name, bodies in texts.items()
-                if calling and any(len(body) <= LONGEST_HELPER and calling.search(body) for body in bodies)
-            }
-            if more <= names:
-                break
-            names |= more
-        self._calls = self._calling(names)
+        self._of_name = {name: self._bits_of(bodies) for name, bodies in helpers.items()}
+        # what an imported helper does is not known here: its name has to say enough
+        self._of_name.update({name: self._bits(name.encode()) for name in imported if name not in self._of_name})
+        for name, bodies in helpers.items():
+            self._of_name[name] |= self._called(b"".join(bodies))
 
-    @staticmethod
-    def _calling(names: Iterable[str]) -> re.Pattern[bytes] | None:
-        plain = sorted({name.encode() for name in names if not name.startswith("__") and name != "forward"})
-        return re.compile(rb"\b(?:" + b"|".join(map(re.escape, plain)) + rb")\(") if plain else None
+    def _bits_of(self, bodies: Iterable[bytes]) -> int:
+        bits = 0
+        for body in bodies:
+            bits |= self._bits(body)
+        return bits
 
-    def __call__(self, text: bytes) -> bool:
-        return bool(self._own.search(text)) or bool(self._calls and self._calls.search(text))
+    def _bits(self, text: bytes) -> int:
+        known = self._own.get(text)
+        if known is None:
+            known = 0
+            for place, (_, words) in enumerate(self._groups):
+                if words.search(text):
+                    known |= 1 << place
+            self._own[text] = known
+        return known
+
+    def _called(self, text: bytes) -> int:
+        bits = 0
+        for name in set(_CALLED.findall(text)):
+            bits |= self._of_name.get(name.decode("utf-8", "replace"), 0)
+        return bits
+
+    def __call__(self, text: bytes) -> list[Rule]:
+        """The rules of which every group has a word in the function or in what it calls."""
+        bits = self._bits(text)
+        if bits:
+            bits |= self._called(text)
+        elif not (bits := self._called(text)):
+            return []
+        missing = {id(rule) for place, (rule, _) in enumerate(self._groups) if not bits >> place & 1}
+        return [rule for rule in self._rules if id(rule) not in missing]
