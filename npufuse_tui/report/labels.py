@@ -198,7 +198,7 @@ def speed_line(speed: SpeedResult | None, kind: Backend | None) -> Text:
     if speed.ci_low is not None and speed.ci_high is not None:
         said = join(
             said,
-            Text("95% interval {0} to {1}", "95% 置信区间 {0} 至 {1}").format(
+            Text("confidence interval {0} to {1}", "置信区间 {0} 至 {1}").format(
                 f"{speed.ci_low:.4f}", f"{speed.ci_high:.4f}"
             ),
         )
