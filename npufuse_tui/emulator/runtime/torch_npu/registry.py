@@ -11,6 +11,7 @@ with the NPU. What backward does is as registered there, too:
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,8 @@ from . import record
 from .settings import not_emulated, schemas
 
 Kernel = Callable[..., Any]
+# Older versions give a list one number as its default, which newer versions of torch no longer read.
+_LONE_DEFAULT = re.compile(r"(\bint\[\] \w+)=(\d+)")
 _kernels: dict[str, Kernel] = {}
 _libraries: list[torch.library.Library] = []  # a library that is collected takes its kernels with it
 
@@ -62,7 +65,7 @@ def register(namespace: str = "npu", define: bool = True) -> dict[str, bool]:
         for overload, entry in sorted(overloads.items(), key=lambda item: item[0] != "default"):
             full = name if overload == "default" else f"{name}.{overload}"
             if define:
-                library.define(entry["schema"])
+                library.define(_LONE_DEFAULT.sub(r"\1=[\2]", entry["schema"]))
             function = _kernels.get(full)
             found[full] = function is not None
             if function is not None:
