@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from npufuse_tui import __version__
 from npufuse_tui.commands.arguments import language_asked
+from npufuse_tui.commands.output import ReaderGone
 from npufuse_tui.errors import ExitCode, NpufuseError
 from npufuse_tui.language import LANGUAGES, Text, language_of_locale, set_language
 
@@ -55,7 +56,7 @@ def run(words: Sequence[str]) -> int:
         return _said(error.text, error.exit_code)
     except KeyboardInterrupt:
         return _said(Text("interrupted; what was saved stays", "已中断；已保存的内容不变"), ExitCode.INTERRUPTED)
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         # nobody reads any more: nothing is left to say, and nothing may be said about it when the process ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE

@@ -20,8 +20,8 @@ def arranged(
 ) -> list[str]:
     """The words as the parser wants them.
 
-    A first word that is no command becomes `--path=WORD`; `optional` gets an empty value when none follows that could be
-    one; options of EVERYWHERE are moved to the front. `with_value` names the options of npufuse that take a value.
+    A first word that is no command becomes `--path=WORD`; `optional` gets an empty value when none follows that could
+    be one; options of EVERYWHERE are moved to the front. `with_value` names npufuse's options that take a value.
     """
     found: list[str] = []
     rest = list(words)

@@ -24,6 +24,10 @@ from npufuse_tui.events import (
 from npufuse_tui.language import Text
 
 
+class ReaderGone(Exception):
+    """Whoever read standard output has gone away; nothing is left to say."""
+
+
 def result(text: str, output: Path | None = None) -> None:
     """Print a result, or put it into a file that the person named.
 
@@ -31,8 +35,11 @@ def result(text: str, output: Path | None = None) -> None:
     """
     text = text if text.endswith("\n") else text + "\n"
     if output is None or str(output) == "-":
-        sys.stdout.write(_encodable(text))
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(_encodable(text))
+            sys.stdout.flush()
+        except BrokenPipeError as error:  # the parser would make another exit code of it
+            raise ReaderGone from error
         return
     if not output.absolute().parent.is_dir():
         raise WrongInput(

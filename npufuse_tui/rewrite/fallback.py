@@ -6,6 +6,7 @@ The edited file is parsed anew with LibCST and the else branch of each guarded b
 from __future__ import annotations
 
 import ast
+import codecs
 import io
 import textwrap
 import tokenize
@@ -111,6 +112,7 @@ def _only_additions_outside(before: bytes, after: bytes, edits: Sequence[FileEdi
         kept.append(before[place:start])
         place = end
     kept.append(before[place:])
+    kept[0] = kept[0].removeprefix(codecs.BOM_UTF8)  # an import may come between the mark and the first line
     position = 0
     for piece in kept:
         for line in piece.splitlines(keepends=True):

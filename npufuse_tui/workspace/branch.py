@@ -16,7 +16,7 @@ def backup_ref(session_id: str) -> str:
 
 
 def branch_for(repository: Repository, session_id: str, wanted: str | None) -> str:
-    """The name of the session's branch: npufuse/ID, or npufuse-ID where a branch called `npufuse` leaves no room for it.
+    """The name of the session's branch: npufuse/ID, or npufuse-ID where a branch called `npufuse` leaves no room.
 
     Raises WrongInput for a name that git does not take, KeptSafe for one that is in the way of another branch.
     """

@@ -174,7 +174,7 @@ def _bring_folder(repository: Repository, worktree: Path, name: str, rule: LinkR
 
 
 def _bring_file(source: Path, target: Path, budget: list[int], entry: Path) -> None:
-    """One file of `entry`, or a link: one that stays inside of what is brought is made anew, another leads to the original."""
+    """One file of `entry`, or a link: one that stays inside of the entry is made anew, others lead to the original."""
     if os.path.lexists(target):
         return
     if source.is_symlink():

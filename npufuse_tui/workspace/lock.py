@@ -126,10 +126,10 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 def _held(folder: Path, path: Path, holder: Owner) -> Text:
     return Text(
-        "session {id} is open in process {pid} on {host} (user {user}, since {since}): close it there, or, if "
-        "that process is "
-        "no more, remove {path}",
-        "会话 {id} 正由 {host} 上的进程 {pid} 使用（用户 {user}，自 {since}）：请先在那里关闭；如该进程已不存在，请删除 {path}",
+        "session {id} is open in process {pid} on {host} (user {user}, since {since}): close it there, or, "
+        "if that process is no more, remove {path}",
+        "会话 {id} 正由 {host} 上的进程 {pid} 使用（用户 {user}，自 {since}）：请先在那里关闭；"
+        "如该进程已不存在，请删除 {path}",
     ).format(id=folder.name, pid=holder.pid, host=holder.host, user=holder.user, since=holder.since, path=path)
 
 

@@ -12,8 +12,8 @@ from npufuse_tui.model import Candidate, Gate, Splice
 def with_gate(candidate: Candidate, gate: Gate, sources: dict[str, bytes]) -> Candidate:
     """The candidate with `gate` as its switch; its check is void. `sources`: the bytes of its files by name.
 
-    Raises WrongInput for a gate that the candidate does not offer, KeptSafe when the edit could not be proven to keep the
-    original.
+    Raises WrongInput for a gate that the candidate does not offer, KeptSafe when the edit could not be proven to keep
+    the original.
     """
     from npufuse_tui.rewrite.compose import compose
     from npufuse_tui.rewrite.diff import edits_diff

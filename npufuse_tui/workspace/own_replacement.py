@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from npufuse_tui.errors import WrongInput
 from npufuse_tui.language import Text
-from npufuse_tui.model import Candidate, FileEdit, ProofPlan, Splice
+from npufuse_tui.model import Candidate, FileEdit, ProofPlan, Splice, Verdict
 
 
 def with_own_replacement(candidate: Candidate, text: str, sources: dict[str, bytes]) -> Candidate:
-    """The candidate with `text` as its fused branch; its check is void. `sources`: the bytes of its files by name.
+    """The candidate with `text` as its fused branch; its check is void, and its verdict is caution. `sources`: the bytes of its files by name.
 
     Raises WrongInput when the text does not compile, or the candidate's edit has no single fused branch, KeptSafe when
     the edit could not be proven to keep the original.
@@ -36,6 +36,8 @@ def with_own_replacement(candidate: Candidate, text: str, sources: dict[str, byt
     plan = candidate.proof
     return replace(
         candidate,
+        verdict=Verdict.CAUTION,
+        reason=Text("the replacement was written by hand", "替换代码为手动编写"),
         replacement=code,
         edit=edit_of(files),
         diff=edits_diff(sources, files),

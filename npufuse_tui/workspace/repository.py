@@ -96,7 +96,7 @@ class Repository:
         return git.run(self.top, "cat-file", "blob", f"{commit}:{path}")
 
     def object_of(self, path: str, file: Path) -> str:
-        """The name that git would give the content of `file` if it were committed at `path`, filters and line ends applied."""
+        """The name that git would give the content of `file` committed at `path`, filters and line ends applied."""
         return git.text(git.run(self.top, "hash-object", f"--path={path}", "--", os.fspath(file)))
 
     def untracked(self) -> list[str]:

@@ -80,8 +80,10 @@ def write(folder: Path, state: State, scan_name: str | None) -> None:
 
 
 def read(folder: Path, *, with_scan: bool = True) -> tuple[State, str | None]:
-    """The state and the name of its scan file. Raises WrongInput when neither the state file nor the one before can be read,
-    KeptSafe when a newer npufuse wrote it.
+    """The state and the name of its scan file.
+
+    Raises WrongInput when neither the state file nor the one before can be read, KeptSafe when a newer npufuse wrote
+    it.
     """
     problems: list[str] = []
     for name in (STATE_FILE, PREVIOUS):

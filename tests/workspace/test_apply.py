@@ -126,7 +126,7 @@ def _changes(diff: str) -> list[str]:
 
 def test_a_failing_candidate_is_not_on_the_branch(repo: Path) -> None:
     with applied(repo) as loop:
-        good, bad = loop.session.tasks
+        _, bad = loop.session.tasks
         loop.store.put_task(replace(bad, state=TaskState.OP_FAILED, conclusion=Conclusion.REJECT))
         adopt_all(loop)
         text = git(repo, "show", f"{loop.session.branch}:models/model.py")

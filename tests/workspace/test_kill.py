@@ -1,8 +1,8 @@
 """Killed at any moment, a session goes on with nothing lost and nothing half done.
 
 A forked child runs the loop and kills itself (SIGKILL) at one chosen write: before a line of the journal is written,
-after it, or between a temporary file and its rename. Then the session is resumed here and finished. Whatever the moment,
-the branch ends with the same content as without a kill, and the checkout is as it was.
+after it, or between a temporary file and its rename. Then the session is resumed here and finished. Whatever the
+moment, the branch ends with the same content as without a kill, and the checkout is as it was.
 """
 
 from __future__ import annotations
@@ -78,6 +78,17 @@ def with_moments(killer: Killer) -> None:
     journal.append_durably, durable._link_over, worktrees.git.run = append, link_over, run  # type: ignore[assignment]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def loaded() -> None:
+    """What a run loads late is loaded here once, so that each forked child has it."""
+    from npufuse_tui.report import progress
+    from npufuse_tui.rewrite import apply, compose, diff, fallback
+    from npufuse_tui.rules import load_rules
+    from npufuse_tui.scan import file, scanner, work
+
+    assert load_rules() and all((progress, apply, compose, diff, fallback, file, scanner, work))
+
+
 def in_child(work: Callable[[], None]) -> int:
     """Run in a forked child; the signal that ended it, 0 when it ended by itself."""
     child = os.fork()
@@ -144,7 +155,7 @@ def test_killed_at_some_moments(make_repo: Callable[..., Path], tmp_path: Path, 
 
 
 def check_after_kill(top: Path, before: dict[str, object], expected: str, at: int) -> None:
-    """Nothing of the person's changed; the session goes on and ends as an unbroken one; removing it leaves only its branch."""
+    """Nothing of the person's changed; the session ends as an unbroken one; removing it leaves only its branch."""
     assert seen_by_person(top) == before, at
     try:
         loop = Loop.resume(top)
