@@ -44,6 +44,7 @@ class Recorder:
         }
         self.lock = threading.RLock()
         self.current = threading.local()
+        self.counting = False
         self.start()
 
     def start(self) -> None:
@@ -53,13 +54,30 @@ class Recorder:
         self.files: dict[str, Any] = getattr(self, "files", {})
         self.seen: dict[str, dict[str, Any]] = {}
         self.signatures: dict[str, set[Any]] = {}
+        self.shapes: dict[str, set[Any]] = {}
         self.written_bytes = 0
+        self.steps = 0
 
     def of(self, identity: str) -> dict[str, Any]:
         if identity not in self.seen:
             self.seen[identity] = {"function_calls": 0, "calls": 0, "distinct_shapes": 0, "examples": []}
             self.signatures[identity] = set()
+            self.shapes[identity] = set()
         return self.seen[identity]
+
+    def count_steps(self) -> None:
+        """Count the steps of optimizers, once torch is there: what calls of a function are held against."""
+        optimizers = sys.modules.get("torch.optim.optimizer")
+        register = getattr(optimizers, "register_optimizer_step_post_hook", None)
+        if register is not None and not self.counting:
+            self.counting = True
+            register(lambda *_: self.stepped())
+
+    def stepped(self) -> None:
+        with self.lock:
+            self.steps += 1
+            for entry in self.seen.values():
+                entry["steps"], entry["calls_in_steps"] = self.steps, entry["calls"]
 
     def function_called(self, identity: str, owner: Any = None) -> None:
         with self.lock:
@@ -73,6 +91,7 @@ class Recorder:
     def region_entered(self, identity: str) -> None:
         with self.lock:
             self.finish(identity)
+            self.count_steps()
             entry = self.of(identity)
             entry["calls"] += 1
             here = self._here().get(identity, {})
@@ -101,12 +120,13 @@ class Recorder:
         values, call["values"] = call["values"], {}
         with self.lock:
             entry = self.of(identity)
-            signature = tuple(sorted((name, _signature(value)) for name, value in values.items()))
+            signature = (_grad_enabled(), *sorted((name, _signature(value)) for name, value in values.items()))
             known = self.signatures[identity]
             new = signature not in known
+            self.shapes[identity].add(tuple(sorted((name, _shape_of(value)) for name, value in values.items())))
+            entry["distinct_shapes"] = min(len(self.shapes[identity]), _MAX_SHAPES)
             if new and len(known) < _MAX_SHAPES:
                 known.add(signature)
-                entry["distinct_shapes"] = len(known)
                 if len(entry["examples"]) < self.details:
                     entry["examples"].append(self._described(identity, values, call))
                     self.write()
@@ -141,7 +161,7 @@ class Recorder:
         return {
             "values": described,
             "training": call["training"],
-            "grad_enabled": bool(torch.is_grad_enabled()) if torch is not None else None,
+            "grad_enabled": _grad_enabled(),
             "autocast": _autocast(torch, values.values()) if torch is not None else None,
             "number": call["number"],
         }
@@ -184,6 +204,15 @@ def _signature(value: Any) -> str:
     if isinstance(value, (bool, int, float, str, type(None))):
         return repr(value)[:80]
     return type(value).__name__
+
+
+def _grad_enabled() -> bool | None:
+    torch = sys.modules.get("torch")
+    return bool(torch.is_grad_enabled()) if torch is not None else None
+
+
+def _shape_of(value: Any) -> str:
+    return str(tuple(value.shape)) if _is_tensor(value) else ""
 
 
 def _describe(torch: Any, value: Any, keep: bool, kept: dict[str, Any], name: str) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Captured:
         reason: the status in a sentence.
         calls: of the region, in the process that `examples` are from (rank 0 where there are ranks).
         function_calls: of the function, in that process.
+        calls_per_step: of the region, for each step of an optimizer; None where no optimizer took one.
         distinct_shapes: how many sets of input shapes were seen there.
         processes: how many processes called the region.
         examples: the first call of each of the first sets of shapes.
@@ -74,6 +75,7 @@ class Captured:
     distinct_shapes: int = 0
     processes: int = 0
     examples: tuple[CapturedCall, ...] = ()
+    calls_per_step: float | None = None
 
 
 NEVER = Text("not on the path that this command runs", "不在该命令执行的路径上")
@@ -140,6 +142,7 @@ def _of_one(candidate: Candidate, processes: Sequence[Mapping[str, Any]]) -> Cap
         distinct_shapes=entry["distinct_shapes"],
         processes=len(reached),
         examples=tuple(_call(one) for one in entry["examples"]),
+        calls_per_step=entry["calls_in_steps"] / entry["steps"] if entry.get("steps") else None,
     )
 
 

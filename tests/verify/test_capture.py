@@ -43,6 +43,7 @@ def holds_what_was_called(found: dict[str, Captured], calls: int = 6) -> None:
     assert norm.status == "called", norm.reason
     assert norm.calls == calls and norm.function_calls == calls
     assert norm.distinct_shapes == 2
+    assert norm.calls_per_step == 1.0
     assert [value(norm, "x", call).shape for call in (0, 1)] == [(2, 7, 16), (2, 5, 16)]
     assert value(norm, "x").stride == (16, 32, 1)
     assert value(norm, "x").dtype == "float32" and value(norm, "x").device == "cpu"
@@ -178,9 +179,39 @@ def test_autocast_eval_and_half(tmp_path: Path) -> None:
         "    model(torch.randn(3, 2, 16, dtype=torch.bfloat16))\n"
     )
     found = run(make(tmp_path / "repo", {"train.py": evaluates}), "python train.py")
+    assert found["norm1"].calls_per_step is None
     call = found["norm1"].examples[0]
     assert (call.training, call.grad_enabled, call.autocast) == (False, False, "bfloat16")
     assert value(found["norm1"], "x").dtype == "bfloat16"
+
+
+def test_checkpointing_is_no_change_of_shape(tmp_path: Path) -> None:
+    """With checkpointing each region runs twice a step, once without gradients."""
+    checkpointed = TRAIN.replace("model(x)", "torch.utils.checkpoint.checkpoint(model, x, use_reentrant=True)")
+    checkpointed = checkpointed.replace("16)\n", "16, requires_grad=True)\n")
+    found = run(
+        make(tmp_path / "repo", {"train.py": "import torch.utils.checkpoint\n" + checkpointed}), "python train.py"
+    )
+    assert found["norm1"].calls == 12 and found["norm1"].calls_per_step == 2.0
+    assert found["norm1"].distinct_shapes == 2
+    states = {
+        (call.grad_enabled, value(found["norm1"], "x", i).requires_grad)
+        for i, call in enumerate(found["norm1"].examples)
+    }
+    assert (True, True) in states and len(found["norm1"].examples) == 4
+
+
+def test_together_with_the_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from npufuse_tui.emulator.environment import emulated
+
+    for name, text in emulated(os.environ).items():
+        monkeypatch.setenv(name, text)
+    on_npu = TRAIN.replace("Model()", "Model().npu()").replace("16)\n", "16).npu()\n        assert x.is_npu\n")
+    on_npu = on_npu.replace(
+        "import torch\n", "import torch\nimport torch_npu\nassert 'emulated' in torch_npu.__version__\n"
+    )
+    found = run(make(tmp_path / "repo", {"train.py": on_npu}), "python train.py")
+    assert found["norm1"].calls == 6 and value(found["norm1"], "x").shape == (2, 7, 16)
 
 
 def test_inputs_are_kept_on_request_and_masks_always(tmp_path: Path) -> None:
