@@ -1,7 +1,7 @@
 """Bring the catalogues up to date with the sentences in the code, and compile them.
 
-    python tools/catalogue.py          collect, keep the translations that still fit, compile
-    python tools/catalogue.py --check  say what is missing or unused, change nothing; exit code 1 when there is something
+python tools/catalogue.py          collect, keep the translations that still fit, compile
+python tools/catalogue.py --check  say what is missing or unused, change nothing; exit code 1 when there is something
 """
 
 from __future__ import annotations
