@@ -40,6 +40,8 @@ from npufuse_tui.screens.scan import ScanScreen
 if TYPE_CHECKING:
     from npufuse_tui.loop import Loop, LoopOptions
 
+WORK = frozenset({"open", "scan", "check", "verify", "report", "clean"})
+"""Jobs that leaving would cut short; others only look something up."""
 PUMP = 1 / 20  # seconds between two looks at what the engine told
 
 
@@ -68,13 +70,13 @@ class NpufuseApp(App[None], inherit_bindings=False):
 
     TITLE = "npufuse"
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
         (0, "-narrowest"),
         (60, "-narrow"),
         (110, "-wide"),
         (160, "-widest"),
     ]
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-lowest"), (15, "-low"), (30, "-high")]
+    VERTICAL_BREAKPOINTS = [(0, "-lowest"), (15, "-low"), (30, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False)]
     SCREENS: ClassVar[dict[str, Callable[[], Screen[Any]]]] = {
         "home": HomeScreen,
@@ -112,6 +114,11 @@ class NpufuseApp(App[None], inherit_bindings=False):
     def busy(self) -> frozenset[str]:
         return self.jobs.busy
 
+    @property
+    def working(self) -> bool:
+        """Whether something goes on that leaving would cut short."""
+        return bool(self.busy & WORK)
+
     # beginning and end
 
     def on_mount(self) -> None:
@@ -145,7 +152,7 @@ class NpufuseApp(App[None], inherit_bindings=False):
 
     def ask_to_quit(self) -> None:
         """Leave; when something runs, ask first and say what happens to it."""
-        if not self.busy:
+        if not self.working:
             self.leave()
             return
         body = [
@@ -167,7 +174,7 @@ class NpufuseApp(App[None], inherit_bindings=False):
         then: Callable[[Any], None] | None = None,
         otherwise: Callable[[], None] | None = None,
     ) -> None:
-        """Do engine work in a thread of the group `job`; `then` gets its result here, `otherwise` is called after an error."""
+        """Do engine work in a thread of the group `job`; `then` gets its result here, `otherwise` is for an error."""
         run = self.jobs.prepare(job, work, then, otherwise)
         self.run_worker(run, name=job, group=job, thread=True, exit_on_error=False)
         self.refresh_screens()
@@ -238,7 +245,7 @@ class NpufuseApp(App[None], inherit_bindings=False):
         self._open(make, self._scan)
 
     def _open(self, make: Callable[[], Loop], then: Callable[[], None]) -> None:
-        if self.busy:
+        if self.working:
             self._say(tr("Work is going on; cancel it or wait until it has ended."), "warn")
             return
 
@@ -402,7 +409,9 @@ class RealDoors:
 
         found = [one for one in sessions.recent() if not one.held]
         return [
-            Recent(one.session.id, one.session.root, one.session.created, one.session.stage.value, bool(one.interrupted))
+            Recent(
+                one.session.id, one.session.root, one.session.created, one.session.stage.value, bool(one.interrupted)
+            )
             for one in found
         ]
 

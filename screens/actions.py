@@ -20,7 +20,10 @@ EVERYWHERE = "everywhere"
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that a person can do. `label` and `tooltip` are catalogue messages; `footer` orders the footer (0: not there)."""
+    """Something that a person can do. `label` and `tooltip` are catalogue messages.
+
+    `footer` orders the footer; 0: not there.
+    """
 
     id: str
     screen: str

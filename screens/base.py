@@ -127,7 +127,7 @@ class Notice(Widget):
 class Keys(Widget):
     """The keys of the screen, the most needed first, in one or two lines; each can be clicked."""
 
-    auto_links = False  # type: ignore[assignment]
+    auto_links = False
     DEFAULT_CSS = "Keys { height: auto; max-height: 2; background: $panel; }"
 
     def retell(self) -> None:

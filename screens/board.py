@@ -74,7 +74,7 @@ class BoardScreen(BoardIntents, LoopScreen):
         view = self.log_view.log_file
         return Situation(
             session=self.host.session,
-            task=self.rows.task,
+            task=self.rows.chosen,
             busy=self.host.busy,
             log=view is not None and len(view) > 0,
         )
@@ -132,11 +132,11 @@ class BoardScreen(BoardIntents, LoopScreen):
         return records[-1].log if records else None
 
     def _open_log(self) -> None:
-        path = self.log_of(self.rows.task)
+        path = self.log_of(self.rows.chosen)
         self.log_view.open(self.host.place_of(path) if path else None)
 
     def _curves(self) -> None:
-        session, task, live = self.host.session, self.rows.task, self.host.live
+        session, task, live = self.host.session, self.rows.chosen, self.host.live
         base = series.baseline_steps(live, session.baseline if session else None)
         steps = series.task_steps(live, task) if task else ()
         self.query_one(CurvesView).tell(base, steps, task.id if task else None)
@@ -163,7 +163,7 @@ class BoardScreen(BoardIntents, LoopScreen):
         return Content.assemble(*parts)
 
     def _result(self) -> details.Body:
-        session, task = self.host.session, self.rows.task
+        session, task = self.host.session, self.rows.chosen
         if session is None:
             return []
         return task_page.task(task, self.rows.candidate(task.id)) if task else task_page.baseline(session.baseline)

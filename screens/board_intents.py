@@ -36,7 +36,7 @@ class BoardIntents(LoopScreen):
         loop = self.host.loop
         if loop is None:
             return
-        task = self.me.rows.task
+        task = self.me.rows.chosen
         body = [
             plain(tr("The run and all its processes are ended; what was measured so far stays.")),
             plain(tr("c goes on later."), "$quiet"),
@@ -48,12 +48,12 @@ class BoardIntents(LoopScreen):
             lambda: loop.cancel(task.id if task and task.id == self._running_task() else None),
         )
 
-    def _running(self) -> str | None:
+    def _running_task(self) -> str | None:
         current = self.host.live.current
         return current[0] if current else None
 
     def do_skip(self) -> None:
-        loop, task = self.host.loop, self.me.rows.task
+        loop, task = self.host.loop, self.me.rows.chosen
         if loop is not None and task is not None and self.host.attempt(lambda: loop.skip(task.id)):
             self.say(tr("Skipped; r takes it up again."), "ok")
 
@@ -75,7 +75,7 @@ class BoardIntents(LoopScreen):
         self.app.push_screen(Prompt(tr("Number of steps"), now), typed)
 
     def _retry(self, steps: int | None) -> None:
-        loop, task = self.host.loop, self.me.rows.task
+        loop, task = self.host.loop, self.me.rows.chosen
         if loop is not None and task is not None and self.host.attempt(lambda: loop.retry(task.id, steps)):
             self.host.verify()
 

@@ -104,7 +104,11 @@ class CandidateIntents(LoopScreen):
 
         body = [Content(trn("{count} candidate will be approved.", "{count} candidates will be approved.", len(ids)))]
         body.append(Content.styled(tr("Nothing is edited before the checkpoint; u takes it back."), "$quiet"))
-        self.host.ask(title, list(body), tr("Approve"), lambda: self._decide(ids, Decision.APPROVED) and None)
+
+        def approve() -> None:
+            self._decide(ids, Decision.APPROVED)
+
+        self.host.ask(title, list(body), tr("Approve"), approve)
 
     # marking, order, groups
 
@@ -245,7 +249,9 @@ class CandidateIntents(LoopScreen):
         if one is not None:
             extra = max(0, diff.extra + by)
             diff.extra = extra
-            diff.show(one.diff, {one.file: self.host.read_lines(one.file)} if extra else {}, str(one.reason))
+            diff.show(
+                one.diff, {one.file: self.host.read_lines(one.file)} if extra else {}, str(one.reason), one.start_line
+            )
 
     def do_more_context(self) -> None:
         self._widen(10)

@@ -152,7 +152,7 @@ class CandidateList:
         return [one.id for one in self.shown if one.verdict is Verdict.RECOMMENDED and one.id not in self.decisions]
 
     def same_group(self, candidate: Candidate) -> list[str]:
-        """Ids of all candidates of equal shape that may be approved in bulk; the candidate itself unless it is refused."""
+        """Ids of the candidates of equal shape that may be approved in bulk, and of itself unless it is refused."""
         return [
             one.id
             for one in self.candidates

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from npufuse_tui.screens import candidate_list, chain, details, knowledge_pages
 from npufuse_tui.screens.base import Field, LoopScreen, Said
 from npufuse_tui.screens.candidate_intents import CandidateIntents
@@ -35,6 +37,7 @@ class CandidatesScreen(CandidateIntents, LoopScreen):
         self.listing = CandidateList()
         self._shown: tuple[object, ...] = ()
         self._settle: Timer | None = None
+        self._facts: dict[str, object] = {}
 
     def body(self) -> ComposeResult:
         pane = TabbedPane(
@@ -151,7 +154,7 @@ class CandidatesScreen(CandidateIntents, LoopScreen):
         self.query_one("#about", Page).show(details.summary(one, approval, note))
         if not again:
             sources = {one.file: self.host.read_lines(one.file)} if self.diff.extra else {}
-            self.diff.show(one.diff, sources, str(one.reason))
+            self.diff.show(one.diff, sources, str(one.reason), one.start_line)
         self.pane.refill(keep=not new)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
@@ -175,13 +178,31 @@ class CandidatesScreen(CandidateIntents, LoopScreen):
 
     def _explain(self) -> details.Body:
         one = self.here
-        return chain.explain(one, self._room(), knowledge_pages.timeline(one)) if one else []
+        if one is None:
+            return []
+        told = self._known(f"explain {one.id} {one.check}", lambda: knowledge_pages.explanation(one))
+        return chain.explain(one, told, self._room())  # type: ignore[arg-type]
 
     def _check(self) -> details.Body:
         return details.check(self.here) if self.here else []
 
     def _api(self) -> details.Body:
-        return knowledge_pages.api(self.here) if self.here else []
+        one = self.here
+        if one is None:
+            return []
+        found = self._known(f"api {one.api}", lambda: knowledge_pages.facts(one))
+        return knowledge_pages.facts_body(found, self._room()) if found else [details.quiet(tr("Looking it up."))]
+
+    def _known(self, key: str, make: Callable[[], object]) -> object:
+        """Something that takes a moment to find out: what was found, or None while a thread looks."""
+        if key not in self._facts and "facts" not in self.host.busy:
+
+            def keep(found: object) -> None:
+                self._facts[key] = found
+                self.pane.refill(keep=True)
+
+            self.host.start_job("facts", lambda _: make(), keep)
+        return self._facts.get(key)
 
     def _reuse(self) -> details.Body:
         return details.reuse(self.here, None, self.situation().frozen) if self.here else []

@@ -139,7 +139,8 @@ class CheckpointScreen(LoopScreen):
             ),
             plain(
                 tr(
-                    "Your checkout stays as it is. The approvals are recorded with your name, the time and the hash of each edit."
+                    "Your checkout stays as it is. The approvals are recorded with your name, the time and "
+                    "the hash of each edit."
                 ),
                 "$quiet",
             ),

@@ -1,4 +1,4 @@
-"""Text from repos, logs and tools made safe for a terminal: no escapes, no control characters, no markup, cells counted."""
+"""Text from repos and logs made safe for a terminal: no escapes, no control characters, no markup, cells counted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def clean(text: str) -> str:
 
 
 def clean_lines(text: str) -> list[str]:
-    """The lines of `text`, each clean. A carriage return within a line leaves what came after it, as a terminal would."""
+    """The lines of `text`, each clean; after a carriage return within a line only what follows it stays."""
     return [clean(line.rstrip("\r").rsplit("\r", 1)[-1]) for line in text.split("\n")]
 
 

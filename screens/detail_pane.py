@@ -30,7 +30,7 @@ class Tab:
 class TabBar(Widget):
     """The names of the tabs with the digit that opens each; the open one is marked by brackets and colour."""
 
-    auto_links = False  # type: ignore[assignment]
+    auto_links = False
     DEFAULT_CSS = "TabBar { height: 1; background: $panel; }"
 
     def __init__(self, tabs: tuple[Tab, ...]) -> None:

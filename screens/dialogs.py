@@ -1,4 +1,7 @@
-"""Questions and messages over a screen. Cancel is what Enter does unless the person moves; `y` confirms, never the key that asked."""
+"""Questions and messages over a screen.
+
+Cancel is what Enter does unless the person moves; `y` confirms, never the key that asked.
+"""
 
 from __future__ import annotations
 

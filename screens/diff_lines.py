@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
@@ -158,7 +158,7 @@ def side_by_side(lines: Sequence[DiffLine]) -> list[tuple[DiffLine | None, DiffL
     return rows
 
 
-def with_context(lines: Sequence[DiffLine], sources: dict[str, Sequence[str]], extra: int) -> list[DiffLine]:
+def with_context(lines: Sequence[DiffLine], sources: Mapping[str, Sequence[str]], extra: int) -> list[DiffLine]:
     """The diff with `extra` more lines of the file around each hunk, as far as neighbours and the file's ends allow.
 
     `sources` are the lines of each file before the edit.

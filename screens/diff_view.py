@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -53,7 +53,7 @@ class DiffView(ScrollView, can_focus=True):
         self.extra = 0
         self._diff: str | None = None
         self._note = ""
-        self._sources: dict[str, Sequence[str]] = {}
+        self._sources: Mapping[str, Sequence[str]] = {}
         self._lines: list[DiffLine] = []
         self._visuals: list[_Visual] = []
         self._colours: dict[tuple[str, int], tuple[syntax.Span, ...]] = {}
@@ -61,12 +61,25 @@ class DiffView(ScrollView, can_focus=True):
         self._at: int | None = None
         self._width = 0
 
-    def show(self, diff: str | None, sources: dict[str, Sequence[str]] | None = None, note: str = "") -> None:
-        """Show a unified diff; `sources` are the files' lines before the edit, for more context. `note` when there is none."""
+    def show(
+        self, diff: str | None, sources: Mapping[str, Sequence[str]] | None = None, note: str = "", line: int = 0
+    ) -> None:
+        """Show a unified diff from the first change at or after `line` on.
+
+        `sources` are the files' lines before the edit, for more context; `note` is shown where there is no diff.
+        """
         self._diff, self._note, self._sources = diff, note, sources or {}
         self._at = None
         self._build()
-        self.scroll_to(0, 0, animate=False, immediate=True)
+        first = next(
+            (
+                index
+                for index, one in enumerate(self._visuals)
+                if one.left is not None and one.left.kind == " " and (one.left.old or 0) + 3 >= line
+            ),
+            0,
+        )
+        self.scroll_to(0, first if line else 0, animate=False, immediate=True)
 
     def retell(self) -> None:
         self.refresh()

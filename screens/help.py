@@ -21,30 +21,37 @@ def purpose(screen: str) -> list[str]:
         ],
         "scan": [
             tr(
-                "npufuse reads every Python file and looks for chains of small operators that one fused torch_npu operator can take the place of. Nothing is imported or run."
+                "npufuse reads every Python file and looks for chains of small operators that one fused "
+                "torch_npu operator can take the place of. Nothing is imported or run."
             ),
         ],
         "candidates": [
             tr(
-                "Each row is a chain of small operators with the fused operator that could replace it. Read the diff and the risks, then approve or reject. Nothing is edited yet."
+                "Each row is a chain of small operators with the fused operator that could replace it. "
+                "Read the diff and the risks, then approve or reject. Nothing is edited yet."
             ),
             tr(
-                "recommended may be approved in bulk, caution one by one after reading its risks, refused is shown only, with the reason."
+                "recommended may be approved in bulk, caution one by one after reading its risks, refused "
+                "is shown only, with the reason."
             ),
         ],
         "checkpoint": [
             tr(
-                "All that will be edited, and where, under which switch. Only what is listed here is edited, on a branch of its own; your checkout stays as it is."
+                "All that will be edited, and where, under which switch. Only what is listed here is "
+                "edited, on a branch of its own; your checkout stays as it is."
             ),
         ],
         "run": [
             tr(
-                "The command that trains or runs your model. Baseline and replacements run with it, each in a worktree of its own; without an NPU the operators are emulated and speed is not measured."
+                "The command that trains or runs your model. Baseline and replacements run with it, each "
+                "in a worktree of its own; without an NPU the operators are emulated and speed is not "
+                "measured."
             ),
         ],
         "board": [
             tr(
-                "One row for each replacement: first the operator's numbers, then the loss of the training, then the speed. The first check that fails ends it."
+                "One row for each replacement: first the operator's numbers, then the loss of the "
+                "training, then the speed. The first check that fails ends it."
             ),
         ],
         "report": [
@@ -82,12 +89,14 @@ def help_body(screen: str, situation: Situation) -> list[Paragraph | Content]:
         Content.styled(tr("Moving about"), "bold $accent"),
         plain(
             tr(
-                "Arrows, PgUp, PgDn, Home and End move; Tab goes to the next part of the screen. The mouse works everywhere."
+                "Arrows, PgUp, PgDn, Home and End move; Tab goes to the next part of the screen. The "
+                "mouse works everywhere."
             )
         ),
         plain(
             tr(
-                "While an input method composes, letters do not arrive: use the function keys, or F2 with arrows and Enter."
+                "While an input method composes, letters do not arrive: use the function keys, or F2 with "
+                "arrows and Enter."
             )
         ),
     ]

@@ -71,7 +71,8 @@ class HomeScreen(LoopScreen):
             ("npufuse\n", "bold $accent"),
             (
                 tr(
-                    "Finds chains of small operators in PyTorch code, replaces them with fused torch_npu operators on a branch, and proves each replacement."
+                    "Finds chains of small operators in PyTorch code, replaces them with fused torch_npu "
+                    "operators on a branch, and proves each replacement."
                 ),
                 "",
             ),

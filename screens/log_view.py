@@ -17,7 +17,7 @@ from npufuse_tui.i18n import tr
 
 
 class LogView(ScrollView, can_focus=True):
-    """Draws only the lines that are on the screen; `poll` is called a few times a second, however fast the log grows."""
+    """Draws only the lines that are on the screen; `poll` is called a few times a second, at any speed of the log."""
 
     DEFAULT_CSS = """
     LogView { scrollbar-size: 1 1; background: $background; }

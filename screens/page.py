@@ -28,7 +28,7 @@ class Paragraph:
 
 
 def wrap(content: Content, width: int, hang: int = 0) -> list[Content]:
-    """Break content into lines of at most `width` cells: at spaces, and after any wide character, as Chinese is set."""
+    """Break content into lines of at most `width` cells: at spaces, and after any wide character."""
     text = content.plain
     if width <= 0 or cells(text) <= width:
         return [content]

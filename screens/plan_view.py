@@ -1,4 +1,4 @@
-"""The plan of an apply as paragraphs: refusals first, then where, then each edit with its gate and the risks that are left."""
+"""The plan of an apply as paragraphs: refusals, where, then each edit with its gate and the risks that are left."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ class ReportScreen(LoopScreen):
     def _write(self, again: bool = False) -> None:
         """Have the reports written, when what they tell has changed."""
         loop, session = self.host.loop, self.host.session
-        if loop is None or session is None or self.host.busy:
+        if loop is None or session is None or self.host.working:
             return
         key = (session.id, session.tasks, session.approvals)
         if key != self._asked or again:
@@ -120,11 +121,10 @@ class ReportScreen(LoopScreen):
         body += self._merge(session)
         return [Content(one) if isinstance(one, str) else one for one in body]
 
-    def _files(self, paths: ReportPaths, found: dict[str, object]) -> list[tuple[str, Path]]:
-        files = [
-            (tr("Identification report"), paths.identification_html),
-            (tr("the same, Markdown"), paths.identification_markdown),
-        ]
+    def _files(self, paths: ReportPaths, found: Mapping[str, object]) -> list[tuple[str, Path]]:
+        files = [(tr("All reports"), paths.index), (tr("Conclusion"), paths.conclusion)]
+        if paths.identification_html is not None:
+            files.append((tr("What was found"), paths.identification_html))
         for id, path in paths.validation:
             one = found.get(id)
             files.append((tr("Validation of {rule}", rule=getattr(one, "rule", id)), path))

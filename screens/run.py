@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 
 from npufuse_tui.screens.base import Field, LoopScreen, Said
 from npufuse_tui.screens.clean import clean
@@ -24,6 +25,10 @@ _FIELDS = (
 )
 
 
+def _label(label: str, about: str) -> Content:
+    return Content.assemble((tr(label), "bold"), "  ", (tr(about), "$quiet"))
+
+
 class RunScreen(LoopScreen):
     """Asks for the launch command; remembered ones are proposed."""
 
@@ -39,10 +44,7 @@ class RunScreen(LoopScreen):
         with VerticalScroll(id="form"):
             yield Said(self._before, id="before")
             for id, label, about in _FIELDS:
-                yield Said(
-                    lambda label=label, about=about: Content.assemble((tr(label), "bold"), "  ", (tr(about), "$quiet")),
-                    classes="label",
-                )  # type: ignore[misc]
+                yield Said(partial(_label, label, about), classes="label")
                 yield Field(id=id)
             yield Said(self._after, id="after")
 
@@ -61,7 +63,8 @@ class RunScreen(LoopScreen):
     def _before(self) -> Content:
         return Content.styled(
             tr(
-                "Baseline and replacements run with this command, each in a worktree of its own. Without it nothing can be verified."
+                "Baseline and replacements run with this command, each in a worktree of its own. Without "
+                "it nothing can be verified."
             ),
             "$quiet",
         )
@@ -71,7 +74,8 @@ class RunScreen(LoopScreen):
             return Content.styled(clean(self._wrong), "$bad")
         return Content.styled(
             tr(
-                "The baseline runs twice, to know the noise from run to run; then each replacement runs alone against it."
+                "The baseline runs twice, to know the noise from run to run; then each replacement runs "
+                "alone against it."
             ),
             "$quiet",
         )

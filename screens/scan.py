@@ -109,7 +109,7 @@ class ScanScreen(LoopScreen):
             self.host.go_to("candidates")
 
     def do_rescan(self) -> None:
-        if self.host.busy:
+        if self.host.working:
             self.say(tr("Work is going on; cancel it or wait until it has ended."), "warn")
         else:
             self.host.scan()

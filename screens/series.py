@@ -1,4 +1,4 @@
-"""The numbers behind the curves: steps of a run, live or from its metrics file, and how far they are from the baseline."""
+"""The numbers behind the curves: steps of a run, live or from its metrics, and how far they are from the baseline."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class TaskRows(Rows):
         return self.session.tasks if self.session else ()
 
     @property
-    def task(self) -> Task | None:
+    def chosen(self) -> Task | None:
         """The task under the cursor; None on the baseline's row."""
         return self.tasks[self.cursor - 1] if 1 <= self.cursor <= len(self.tasks) else None
 

@@ -28,7 +28,6 @@ from npufuse_tui.events import (
     ignore,
 )
 from npufuse_tui.language import Text, same
-from npufuse_tui.report.session_report import ReportPaths
 from npufuse_tui.model import (
     Approval,
     Backend,
@@ -49,6 +48,7 @@ from npufuse_tui.model import (
     TaskState,
     Verdict,
 )
+from npufuse_tui.report.session_report import ReportPaths
 from npufuse_tui.workspace.apply_plan import ApplyPlan, PlannedEdit, PlanRefusal
 
 STEPS = 60
@@ -329,11 +329,21 @@ class FakeLoop:
         self._called("write_reports")
         place = self.store.folder / "reports"
         place.mkdir(parents=True, exist_ok=True)
-        names = ("index.html", "progress.md", "conclusion.md", "pull-request.md", "verification.json", "identification.md", "identification.html")
+        names = (
+            "index.html",
+            "progress.md",
+            "conclusion.md",
+            "pull-request.md",
+            "verification.json",
+            "identification.md",
+            "identification.html",
+        )
         made = [place / name for name in names]
         for path in made:
             path.write_text("report")
-        return ReportPaths(place, *made, validation=tuple((task.id, place / f"{task.id}.html") for task in self.session.tasks))
+        return ReportPaths(
+            place, *made, validation=tuple((task.id, place / f"{task.id}.html") for task in self.session.tasks)
+        )
 
     def pull_request_text(self) -> str:
         return "## Fused operators\n"

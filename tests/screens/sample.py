@@ -75,8 +75,9 @@ except ImportError:
 
 """
 NORM_OLD = SOURCE[SOURCE.index("        input_dtype") : SOURCE.index("\n\nclass MLP")]
-NORM_NEW = """        if torch_npu is not None and os.environ.get("NPUFUSE_RMS_NORM", "1") == "1" and hidden_states.is_npu:
-            return torch_npu.npu_rms_norm(hidden_states, self.weight.to(hidden_states.dtype), epsilon=self.variance_epsilon)[0]
+NORM_NEW = """        if torch_npu is not None and os.environ.get("FUSED_NORM", "1") == "1" and hidden_states.is_npu:
+            weight = self.weight.to(hidden_states.dtype)
+            return torch_npu.npu_rms_norm(hidden_states, weight, epsilon=self.variance_epsilon)[0]
         else:
 """ + "".join(f"    {line}\n" for line in NORM_OLD.splitlines())
 MLP_OLD = "        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))\n"

@@ -8,17 +8,20 @@ import inspect
 import pkgutil
 import textwrap
 
-from npufuse_tui import app, screens
 from textual.app import App
 from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
 
+from npufuse_tui import app, screens
+
 BASES = (App, Screen, ModalScreen, ScrollView, Widget)
 
 
 def own_classes() -> list[type]:
-    modules = [importlib.import_module(f"{screens.__name__}.{one.name}") for one in pkgutil.iter_modules(screens.__path__)]
+    modules = [
+        importlib.import_module(f"{screens.__name__}.{one.name}") for one in pkgutil.iter_modules(screens.__path__)
+    ]
     found = []
     for module in [*modules, app]:
         for one in vars(module).values():
@@ -32,9 +35,9 @@ def private_names(cls: type) -> set[str]:
     names = {name for name in vars(cls) if name.startswith("_") and not name.startswith("__")}
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr.startswith("_"):
-            if isinstance(node.value, ast.Name) and node.value.id == "self":
-                names.add(node.attr)
+        stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if stored and node.attr.startswith("_") and isinstance(node.value, ast.Name) and node.value.id == "self":
+            names.add(node.attr)
     return names
 
 
@@ -52,9 +55,13 @@ def textual_names() -> set[str]:
 
 def test_no_private_name_of_textual_is_taken() -> None:
     theirs = textual_names() - {"_css_type_names", "_abc_impl"}
-    made = {"_merged_bindings", "_css_bases", "_computes", "_css_type_name", "_decorated_handlers", "_inherit_bindings",
-            "_inherit_css", "_inherit_component_classes", "_reactives", "_default_css", "_css_type_names", "_abc_impl"}  # fmt: skip
+    made = {
+        *("_merged_bindings", "_css_bases", "_computes", "_css_type_name", "_css_type_names", "_decorated_handlers"),
+        *("_inherit_bindings", "_inherit_css", "_inherit_component_classes", "_reactives", "_default_css", "_abc_impl"),
+    }
     clashes = {
-        f"{cls.__module__}.{cls.__name__}.{name}" for cls in own_classes() for name in (private_names(cls) & theirs) - made
+        f"{cls.__module__}.{cls.__name__}.{name}"
+        for cls in own_classes()
+        for name in (private_names(cls) & theirs) - made
     }
     assert not clashes
