@@ -343,7 +343,7 @@ class Loop:
         reason, and the stage stays VERIFY.
         """
         from npufuse_tui.verify.control import Control
-        from npufuse_tui.verify.verifier import VerifyOptions, verify
+        from npufuse_tui.verify.verifier import verify
         from npufuse_tui.workspace.worktrees import BRANCH
 
         if self.session.stage is Stage.APPLY:
@@ -357,9 +357,7 @@ class Loop:
         self.store.change(_unblocked)
         self._control = Control()
         if options is None:
-            options = VerifyOptions(
-                backend=self.options.backend, python=self.options.python, torch_npu=self.options.torch_npu
-            )
+            options = self.verify_options()
         with self.store.journal.step("verify"):
             self.commit_passing(listen)
             try:
@@ -371,6 +369,17 @@ class Loop:
             if self.session.tasks and all(one.conclusion is not None for one in self.session.tasks):
                 self.store.update(stage=Stage.REPORT)
         return self.session
+
+    def verify_options(self, candidates: Sequence[str] = ()) -> VerifyOptions:
+        """The options of a verification as the session was opened with; `candidates` empty: all."""
+        from npufuse_tui.verify.verifier import VerifyOptions
+
+        return VerifyOptions(
+            backend=self.options.backend,
+            python=self.options.python,
+            torch_npu=self.options.torch_npu,
+            candidates=tuple(candidates),
+        )
 
     def cancel(self, task_id: str | None = None) -> None:
         """Stop the task (None: whatever long call is going on), with all its processes. From any thread.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 
 from npufuse_tui import __version__
-from npufuse_tui.commands.options import PYTHON, RUN, say
+from npufuse_tui.commands.options import PYTHON, RUN, one_of, say
 from npufuse_tui.errors import WrongInput
 from npufuse_tui.language import Text
 
@@ -73,8 +74,12 @@ def start(
     from npufuse_tui.app import Start
     from npufuse_tui.app import run as run_app
 
-    chosen = {"theme": theme} if theme else {}
-    raise typer.Exit(run_app(Start(path=place, resume=resume, command=run, python=python, ascii=ascii, **chosen)))
+    asked = Start(path=place, resume=resume, command=run, python=python, ascii=ascii)
+    if theme is not None:
+        from npufuse_tui.screens.theme import THEMES
+
+        asked = replace(asked, theme=one_of("--theme", theme, [one.name for one in THEMES]))
+    raise typer.Exit(run_app(asked))
 
 
 def _demand_place(place: str | None, context: typer.Context) -> None:

@@ -15,10 +15,10 @@ from npufuse_tui.model import Candidate, FileEdit, ProofPlan, Splice, Verdict
 
 
 def with_own_replacement(candidate: Candidate, text: str, sources: dict[str, bytes]) -> Candidate:
-    """The candidate with `text` as its fused branch; its check is void, and its verdict is caution. `sources`: the bytes of its files by name.
+    """The candidate with `text` as its fused branch; its check is void, and its verdict is caution.
 
-    Raises WrongInput when the text does not compile, or the candidate's edit has no single fused branch, KeptSafe when
-    the edit could not be proven to keep the original.
+    `sources` are the bytes of its files by name. Raises WrongInput when the text does not compile, or the candidate's
+    edit has no single fused branch, KeptSafe when the edit could not be proven to keep the original.
     """
     from npufuse_tui.rewrite.diff import edits_diff
     from npufuse_tui.rewrite.edit import edit_of
