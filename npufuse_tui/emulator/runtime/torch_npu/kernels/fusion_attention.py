@@ -335,7 +335,7 @@ class _Call:
         at_query = at_key = length = 0
         count = len(self.query_lengths)
         last = max((index for index, rows in enumerate(self.query_lengths) if rows), default=0)
-        for index, (rows, columns) in enumerate(zip(self.query_lengths, self.key_lengths, strict=True)):
+        for index, (rows, columns) in enumerate(zip(self.query_lengths, self.key_lengths)):  # noqa: B905 (Python 3.9)
             query = self.query[at_query : at_query + rows].transpose(0, 1).unsqueeze(0)
             key, value = (
                 tensor[at_key : at_key + columns].transpose(0, 1).unsqueeze(0) for tensor in (self.key, self.value)

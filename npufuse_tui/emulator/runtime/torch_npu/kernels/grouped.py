@@ -166,7 +166,7 @@ def _counts(group_list: torch.Tensor, group_list_type: int) -> list[int] | None:
 
 
 def _differences(totals: list[int]) -> list[int]:
-    return [total - before for before, total in zip([0, *totals], totals, strict=False)]
+    return [total - before for before, total in zip([0, *totals], totals)]  # noqa: B905 (Python 3.9)
 
 
 def _cast(output_dtype: Any, default: torch.dtype) -> torch.dtype:
@@ -200,7 +200,7 @@ def _products(
         return [x[0].new_empty((x[0].shape[0], weights[0].shape[-1]), dtype=_cast(output_dtype, x[0].dtype))]
     parts = _parts(x, len(weights), counts)
     results = []
-    for index, (part, matrix) in enumerate(zip(parts, weights, strict=True)):
+    for index, (part, matrix) in enumerate(zip(parts, weights)):  # noqa: B905 (Python 3.9)
         if part.shape[-1] != matrix.shape[-2]:
             raise RuntimeError(
                 f"{_NAME}: x has K = {part.shape[-1]} and weight {tuple(matrix.shape)} has K = {matrix.shape[-2]} in "
@@ -285,4 +285,5 @@ def _over_reduced(
     total = min(sum(counts), x[0].shape[1])
     lefts = x[0][:, :total].float().split(counts, 1)
     rights = weight[0][:total].float().split(counts, 0)
-    return [torch.stack([left @ right for left, right in zip(lefts, rights, strict=True)]).to(dtype)]
+    products = [left @ right for left, right in zip(lefts, rights)]  # noqa: B905 (Python 3.9)
+    return [torch.stack(products).to(dtype)]

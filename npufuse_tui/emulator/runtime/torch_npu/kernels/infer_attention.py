@@ -247,6 +247,11 @@ class _Call:
         if packed:
             ours = lengths(self.operator, "actual_seq_lengths", query_lengths, self.query.shape[0])
             theirs = lengths(self.operator, "actual_seq_lengths_kv", key_lengths, self.key.shape[0])
+            if len(ours) != len(theirs):
+                raise RuntimeError(
+                    f"{self.operator}: actual_seq_lengths has {len(ours)} entries and actual_seq_lengths_kv "
+                    f"{len(theirs)}; they must be as many"
+                )
             queries = _unpacked(self.query, ours)
             keys, values = _unpacked(self.key, theirs), _unpacked(self.value, theirs)
         else:
@@ -259,7 +264,7 @@ class _Call:
             keys = [key[at : at + 1, :, : theirs[at]] for at in range(batch)]
             values = [value[at : at + 1, :, : theirs[at]] for at in range(batch)]
         outs, sums = [], []
-        for at, (one, other, third) in enumerate(zip(queries, keys, values, strict=True)):
+        for at, (one, other, third) in enumerate(zip(queries, keys, values)):  # noqa: B905 (Python 3.9)
             hidden, known = self._hidden(mask, at, len(queries), one, other, sparse)
             if hidden is not None and not (zeros or known):
                 hidden_row_limit(self.operator, hidden)
