@@ -82,9 +82,11 @@ def _parsed(words: Sequence[str]) -> int:
     except UsageError as error:
         return _said(sentence(error), ExitCode.WRONG_INPUT)
     except typer.Exit as end:
-        return int(end.exit_code)
+        code = end.exit_code
     except typer.Abort as end:
         raise KeyboardInterrupt from end
+    if code == ExitCode.INTERRUPTED:  # what the parser makes of an interrupt
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 
 

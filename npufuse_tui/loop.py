@@ -363,6 +363,7 @@ class Loop:
             try:
                 verify(self.store, options, listen, self._control)
             finally:
+                self._control = None
                 self.commit_passing(listen)
                 with suppress(NpufuseError, OSError):
                     self.worktrees().release(BRANCH)  # so that the person can check the branch out
@@ -386,17 +387,20 @@ class Loop:
 
         Returns at once.
         """
-        self._cancelled.set()
-        if self._control is not None:
-            self._control.cancel(task_id)
+        if task_id is None:
+            self._cancelled.set()
+        control = self._control
+        if control is not None:
+            control.cancel(task_id)
 
     def skip(self, task_id: str) -> None:
         """Do not run the task in this verification; it can be retried."""
-        if self._control is not None:
-            self._control.skip(task_id)
+        control = self._control
+        if control is not None:
+            control.skip(task_id)
 
     def retry(self, task_id: str, steps: int | None = None) -> Session:
-        """Set a task back to pending, with another number of steps if given; the next `verify` runs it.
+        """Set a task back to pending, with another number of steps if given; this or the next `verify` runs it.
 
         Raises WrongInput for an id that is none, KeptSafe for a task that has been committed.
         """
@@ -410,6 +414,9 @@ class Loop:
                     "{id} 已通过并提交为 {commit}：无需重试",
                 ).format(id=task_id, commit=task.commit[:12])
             )
+        if self._control is not None:
+            self._control.retry(task_id, steps)
+            return self.session
         launch = self.session.launch
         if steps is not None and launch is not None:
             self.set_launch(replace(launch, steps=steps))

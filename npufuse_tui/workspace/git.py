@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from npufuse_tui.errors import MachineLacks, NpufuseError
 from npufuse_tui.language import Text
@@ -76,32 +78,38 @@ def answer(folder: Path, *arguments: str, environment: Mapping[str, str] | None 
                 "未找到 git：请安装 git 2.25 或更新的版本",
             )
         )
-    from git.cmd import Git
-    from git.exc import GitCommandError, GitCommandNotFound
-
     outside = [name for name in os.environ if name.startswith("GIT_")]
     wanted = {**ENVIRONMENT, **(environment or {})}
     command = ["env", *(f"--unset={name}" for name in outside), *(f"{name}={value}" for name, value in wanted.items())]
     # -C, because GitPython would run in the current folder when it cannot enter the one that it is given
     command = [*(command if outside else []), "git", "-C", os.fspath(folder), "--no-pager", *settings(), *arguments]
     try:
-        found = Git().execute(
-            command,
-            with_extended_output=True,
-            with_exceptions=False,
-            stdout_as_string=False,
-            strip_newline_in_stdout=False,
-            env=wanted,
-        )
-    except (GitCommandNotFound, GitCommandError, OSError) as error:
+        return _to_its_end(command, wanted)
+    except OSError as error:
         raise MachineLacks(
             Text("git cannot be run in {folder}: {why}", "无法在 {folder} 中运行 git：{why}").format(
                 folder=folder, why=error
             )
         ) from error
-    code, out, err = found
-    said = err if isinstance(err, str) else err.decode("utf-8", "replace")
-    return int(code), bytes(out), _last_line(said)
+
+
+def _to_its_end(command: list[str], environment: Mapping[str, str]) -> tuple[int, bytes, str]:
+    """Run a command and wait. When the waiting is interrupted, git is told to end, and may take its locks away."""
+    from git.cmd import Git
+    from git.exc import GitCommandNotFound
+
+    try:
+        running = Git().execute(command, as_process=True, env=environment)
+    except GitCommandNotFound as error:
+        raise FileNotFoundError(str(error)) from error
+    process: subprocess.Popen[bytes] = cast("Any", running).proc
+    try:
+        out, err = process.communicate()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    return process.returncode, out, _last_line(err.decode("utf-8", "replace"))
 
 
 def settings() -> list[str]:
