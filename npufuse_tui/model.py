@@ -212,7 +212,8 @@ class ProofPlan:
     `original` and `fused` are the sources of two functions of equal signature: the region verbatim and the same with
     the fused call. `setup` is code that both need before them: helpers cut verbatim out of the user's files, and stubs.
     `parameters` are the names of the functions' parameters; `values` says for each how it is made: the name of an
-    input of the rule's example, or Python source of a literal. `outputs` counts the values that are compared.
+    input of the rule's example, or Python source of a literal. `outputs` counts the values that are compared. `guard`
+    is what the edit asks of the tensors besides the gate (the operator's limits): where it is false, the original runs.
     """
 
     rule: str
@@ -224,6 +225,7 @@ class ProofPlan:
     values: tuple[str, ...]
     outputs: int
     not_run: Text | None = None
+    guard: str = ""
 
 
 @dataclass(frozen=True, slots=True)

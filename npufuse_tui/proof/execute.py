@@ -12,21 +12,33 @@ from npufuse_tui.model import Verdict
 from npufuse_tui.proof import namespace
 from npufuse_tui.proof.cases import Case, Inputs, Kinds, cases_of, kinds_of, make
 from npufuse_tui.proof.compare import Difference, difference, dtype_name
-from npufuse_tui.proof.outcome import Outcome, joined, largest, said, skipped, smallest, summed_up
+from npufuse_tui.proof.outcome import KEPT, Outcome, joined, largest, said, skipped, smallest, summed_up
 from npufuse_tui.proof.run import Region, Run, reference, run
 from npufuse_tui.rules import Example, Pattern, Rule
 
 
 @dataclass(frozen=True)
 class PlannedRegion:
-    """A plan's function, and how its parameters are made out of the inputs of a case."""
+    """A plan's function, how its parameters are made out of the inputs of a case, and what it asks of them (or "")."""
 
     function: Callable[..., Any]
     names: dict[str, Any]
     values: Sequence[str]
+    parameters: Sequence[str] = ()
+    guard: str = ""
 
     def __call__(self, inputs: dict[str, Any]) -> Any:
-        return self.function(*(namespace.evaluate(value, self.names, inputs) for value in self.values))
+        return self.function(*self._arguments(inputs))
+
+    def holds(self, inputs: dict[str, Any]) -> bool:
+        """Whether the edited code would take the fused branch for these inputs."""
+        if not self.guard:
+            return True
+        given = dict(zip(self.parameters, self._arguments(inputs), strict=True))
+        return bool(namespace.evaluate(self.guard, self.names, given))
+
+    def _arguments(self, inputs: dict[str, Any]) -> list[Any]:
+        return [namespace.evaluate(value, self.names, inputs) for value in self.values]
 
 
 @dataclass(frozen=True)
@@ -179,6 +191,8 @@ def _one_case(inputs: Inputs, regions: tuple[Region, Region, Region], manner: Ma
         "reason": None,
     }
     try:
+        if isinstance(fused, PlannedRegion) and not fused.holds(inputs.give()[0]):
+            return {**result, "passed": True, "reason": KEPT}
         new = run(torch, fused, inputs, manner.outputs)
     except BaseException as problem:
         result["reason"] = Text("the fused code raises {why}", "融合代码报错 {why}").format(why=said(problem))
@@ -269,7 +283,8 @@ def _difference(was: Any, now: Any, truth: Any, what: Text, inputs: Inputs, *, g
 
 def _region(plan: Mapping[str, Any], which: str) -> PlannedRegion:
     function, names = namespace.function_of(plan["setup"], plan[which], which)
-    return PlannedRegion(function, names, tuple(plan["values"]))
+    guard = plan.get("guard", "") if which == "fused" else ""
+    return PlannedRegion(function, names, tuple(plan["values"]), tuple(plan["parameters"]), guard)
 
 
 def _captured_case(one: Mapping[str, Any]) -> Case:

@@ -14,6 +14,12 @@ from npufuse_tui.language import Text, same
 
 Outcome = dict[str, Any]
 
+KEPT = Text("the guard keeps the original code here", "守卫条件在此保留原代码")
+_ALWAYS_KEPT = Text(
+    "the guard keeps the original code for all of these inputs, so the fused call never runs on them",
+    "守卫条件对所有这些输入都保留原代码，因此融合调用不会在其上运行",
+)
+
 
 def skipped(reason: Text) -> Outcome:
     """The outcome of a plan that said nothing, with the reason."""
@@ -36,6 +42,8 @@ def failed(reason: Text) -> Outcome:
 
 def summed_up(results: Sequence[Outcome], left_out: Sequence[Text], approximate: bool, lost_gradients: bool) -> Outcome:
     """All cases as one outcome. `approximate`: failures near zero are told and not counted."""
+    if all(one["reason"] == KEPT for one in results):
+        return skipped(_ALWAYS_KEPT)
     wrong = [one for one in results if not one["passed"]]
     counted = [one for one in wrong if not (approximate and one["layout"] == "near zero")]
     reason: Text | None = None

@@ -32,6 +32,10 @@ So both run with equal state that neither can spoil for the other. Common shapes
   `Identity()`.
 * A value may be a list, tuple or dict of these.
 
+**Guard.** `guard` (may be empty) is an expression over the parameters: the limits that the edit asks for besides its
+gate. Where it is false for a case, the edited code would run the original: the case is told so and proves nothing.
+A guard that raises fails the case, since it would raise in the person's program.
+
 **What comes back.** The region ends in `return`. A region that is a `return` statement keeps it; one that assigns names
 used afterwards ends in `return (a, b)` of the live-out names, in the same order in both. `plan.outputs` counts the
 top-level values that are compared: with 1 the returned value (of a returned tuple: its first element only); with n >

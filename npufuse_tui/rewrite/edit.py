@@ -34,6 +34,7 @@ class Guarded:
     guard: str
     original: str
     replacement: str
+    conditions: tuple[str, ...] = ()
 
 
 def guarded_block(region: Region, branch: FusedBranch, gate: Gate, conditions: Sequence[str]) -> Guarded:
@@ -54,7 +55,8 @@ def guarded_block(region: Region, branch: FusedBranch, gate: Gate, conditions: S
     original = _indented_verbatim(region, unit)
     block = "\n".join([f"{indent}if {guard}:", *fused, f"{indent}else:", original])
     splice = Splice(start, end + len(text.encode(rest_of_line)), block)
-    return Guarded(splice, guard, textwrap.dedent(text.between(start, end)), "\n".join(branch.statements))
+    verbatim = textwrap.dedent(text.between(start, end))
+    return Guarded(splice, guard, verbatim, "\n".join(branch.statements), tuple(conditions))
 
 
 def _column_in_characters(region: Region) -> int:
@@ -113,7 +115,8 @@ def _one_line_suite(region: Region, branch: FusedBranch, gate: Gate, conditions:
     block = "\n".join(["", f"{indent}if {guard}:", *fused, f"{indent}else:", f"{indent}{unit}{original}"])
     colon = text.between(text.line_start(statement.lineno), text.start(statement)).rstrip()
     start = text.line_start(statement.lineno) + len(text.encode(colon))
-    return Guarded(Splice(start, text.end(statement), block), guard, original, "\n".join(branch.statements))
+    splice = Splice(start, text.end(statement), block)
+    return Guarded(splice, guard, original, "\n".join(branch.statements), tuple(conditions))
 
 
 def _indented_verbatim(region: Region, unit: str) -> str:

@@ -68,11 +68,14 @@ class _Planner:
                 self._give(code, f"{name}.contiguous()" if made else name, call.match.pattern.kinds[name])
             for node, op, attrs in call.match.activations:
                 self._give_activation(node.op == "attribute" and _path_of(node), op, attrs)
+        limits = [one for one in self.guarded.conditions if _free_names(one) & set(self.rule.helpers)]
+        guard = " and ".join(limits)
         if self.cuts:
             original, fused = _cut(original, self.cuts), _cut(fused, self.cuts)
-        used = _free_names(original) | _free_names(fused)
+            guard = _cut(guard, self.cuts) if guard else ""
+        used = _free_names(original) | _free_names(fused) | _free_names(guard)
         parameters = sorted(name for name in used if name in entry or name in self.cuts.values())
-        self._helpers(used - set(entry) - set(self.cuts.values()), original + "\n" + fused)
+        self._helpers(used - set(entry) - set(self.cuts.values()), "\n".join((original, fused, guard)))
         self._methods(original)
         values = tuple(self._value(name) for name in parameters)
         signature = ", ".join(parameters)
@@ -85,6 +88,7 @@ class _Planner:
             tuple(parameters),
             values,
             outputs if self.rule.outputs is None else min(self.rule.outputs, outputs),
+            guard=guard,
         )
 
     def _inputs(self, call: Call) -> dict[str, str]:

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -97,7 +98,7 @@ def _files(candidates: Sequence[Candidate], worktree: Path, rules: Mapping[str, 
                 "qualname": one.qualname,
                 "start_line": one.start_line,
                 "end_line": one.end_line,
-                "bindings": [{"name": binding.name, "source": binding.source} for binding in one.bindings],
+                "bindings": [{"name": binding.name, "source": _as_code(binding.source)} for binding in one.bindings],
                 "flags": flags,
             }
         )
@@ -111,6 +112,12 @@ def _files(candidates: Sequence[Candidate], worktree: Path, rules: Mapping[str, 
         digest = hashlib.sha256(data).hexdigest()
         found.append({"path": str(path), "sha256": digest, "size": len(data), "candidates": inside})
     return found
+
+
+def _as_code(source: str) -> str:
+    """A binding that is an infinite constant is written as the graph names it, `constant('-inf')`."""
+    found = re.fullmatch(r"constant\(['\"]?([+-]?(?:inf|nan))['\"]?\)", source.strip())
+    return f"float({found.group(1)!r})" if found else source
 
 
 def _flags(rule: Rule | None, variant: str) -> list[str]:

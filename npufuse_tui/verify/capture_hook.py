@@ -45,6 +45,7 @@ class Recorder:
         self.lock = threading.RLock()
         self.current = threading.local()
         self.counting = False
+        self.problems: list[str] = []
         self.start()
 
     def start(self) -> None:
@@ -81,6 +82,7 @@ class Recorder:
 
     def function_called(self, identity: str, owner: Any = None) -> None:
         with self.lock:
+            self.finish(identity)
             entry = self.of(identity)
             entry["function_calls"] += 1
             training = getattr(owner, "training", None)
@@ -173,6 +175,7 @@ class Recorder:
                 "rank": os.environ.get("RANK"),
                 "argv": [str(one) for one in getattr(sys, "argv", [])][:20],
                 "files": self.files,
+                "problems": self.problems,
                 "seen": self.seen,
             }
             path = os.path.join(self.folder, f"{self.pid}.json")
@@ -380,14 +383,16 @@ def _guarded(identity: str, binding: dict[str, Any], place: ast.stmt) -> ast.stm
 
 
 def _is_plain(source: str) -> bool:
-    """Whether evaluating it once more changes nothing: names, attributes, constants, arithmetic."""
+    """Whether evaluating it once more changes nothing: names, attributes, constants, arithmetic, `float("-inf")`."""
     try:
         tree = ast.parse(source.strip(), mode="eval")
     except SyntaxError:
         return False
     allowed = (ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Tuple, ast.Slice)
     skipped = (ast.Expression, ast.operator, ast.unaryop, ast.expr_context)
-    return all(isinstance(node, (*allowed, *skipped)) for node in ast.walk(tree))
+    called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    numbers = all(isinstance(node.func, ast.Name) and node.func.id == "float" and not node.keywords for node in called)
+    return numbers and all(isinstance(node, (*allowed, *skipped, ast.Call)) for node in ast.walk(tree))
 
 
 def _function_at(tree: ast.Module, qualname: str, line: int) -> Any:
@@ -578,15 +583,16 @@ def _hook_scripts(targets: Targets) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _quiet(function: Any) -> Any:
+def _quiet(function: Any, problems: list[str]) -> Any:
     """The recording call that the user's code makes: never raises."""
 
     @functools.wraps(function)
     def call(*arguments: Any) -> None:
         try:
             function(*arguments)
-        except Exception:
-            return
+        except Exception as problem:
+            if len(problems) < 5:
+                problems.append(f"{type(problem).__name__}: {problem}")
 
     return call
 
@@ -596,14 +602,14 @@ def _install() -> None:
         request = json.load(file)
     recorder = Recorder(request)
     targets = Targets(request, recorder)
-    read = _quiet(recorder.value_read)
+    read = _quiet(recorder.value_read, recorder.problems)
 
     def value(identity: str, name: str, seen: Any) -> Any:
         read(identity, name, seen)
         return seen
 
-    builtins.__npufuse_call__ = _quiet(recorder.function_called)  # type: ignore[attr-defined]
-    builtins.__npufuse_enter__ = _quiet(recorder.region_entered)  # type: ignore[attr-defined]
+    builtins.__npufuse_call__ = _quiet(recorder.function_called, recorder.problems)  # type: ignore[attr-defined]
+    builtins.__npufuse_enter__ = _quiet(recorder.region_entered, recorder.problems)  # type: ignore[attr-defined]
     builtins.__npufuse_value__ = value  # type: ignore[attr-defined]
     _hook_imports(targets)
     _hook_scripts(targets)

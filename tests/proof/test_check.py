@@ -170,6 +170,21 @@ def test_outputs_of_several_values() -> None:
     assert "4 instead of 3" in (found[1].check.reason or "")  # type: ignore[union-attr]
 
 
+def test_the_guard_of_the_edit_is_asked_first() -> None:
+    raises = RIGHT["norm"].fused.replace("return ", "assert hidden_states.dtype == torch.float32\n    return ")
+    half = replace(RIGHT["norm"], fused=raises, guard="hidden_states.dtype == torch.float32")
+    never = replace(half, guard="hidden_states.dim() == 7")
+    broken = replace(half, guard="hidden_states.no_such_attribute")
+    ignored = replace(half, guard="")
+    found = check([candidate(plan, str(index)) for index, plan in enumerate((half, never, broken, ignored))], OPTIONS)
+    checks = [one.check for one in found if one.check is not None]
+    assert [one.status for one in checks] == ["passed", "skipped", "failed", "failed"]
+    kept = [case for case in checks[0].per_case if "keeps the original" in (case.reason or "")]
+    assert kept and {case.dtype.split(",")[0] for case in kept} == {"float16", "bfloat16"}
+    assert all(case.cosine is None for case in kept) and checks[0].worst_cosine is not None
+    assert "never runs" in (checks[1].reason or "") and "no_such_attribute" in (checks[2].reason or "")
+
+
 def test_dtypes_narrow_the_cases() -> None:
     (found,) = check([candidate(RIGHT["norm"])], replace(OPTIONS, dtypes=("float32",)))
     assert found.check is not None
