@@ -54,6 +54,9 @@ def answer(torch_npu: types.ModuleType, call: dict) -> dict:
     if call.get("what") == "autograd":
         has = torch._C._dispatch_has_kernel_for_dispatch_key
         return {"operators": [name for name in schemas() if has(name, "AutogradPrivateUse1")]}
+    if call.get("what") == "meta":
+        has = torch._C._dispatch_has_kernel_for_dispatch_key
+        return {"operators": [name for name in schemas() if has(name, "Meta")]}
     torch.manual_seed(call.get("seed", 0))
     try:
         args = [made(value, call) for value in call["args"]]

@@ -227,9 +227,10 @@ def permute(draw: st.DrawFn) -> Call:
 def unpermute(draw: st.DrawFn) -> Call:
     tokens, hidden, k = draw(st.integers(1, 6)), draw(st.integers(1, 5)), draw(st.integers(1, 3))
     order = draw(st.permutations(range(tokens * k)))
+    operator = draw(st.sampled_from(["npu_moe_token_unpermute", "_npu_moe_token_unpermute"]))
     args = [tensor(tokens * k, hidden, dtype=draw(FLOAT)), {"data": list(order), "dtype": "int32"}]
     probs = {"probs": tensor(tokens, k, dtype=draw(FLOAT))} if k > 1 or draw(st.booleans()) else {}
-    return "npu_moe_token_unpermute", args, probs
+    return operator, args, probs
 
 
 @st.composite
@@ -277,6 +278,72 @@ def rope_for_inference(draw: st.DrawFn) -> Call:
     return "npu_apply_rotary_pos_emb", [query, key, angles, angles], {}
 
 
+@st.composite
+def other_norms(draw: st.DrawFn) -> Call:
+    shape = draw(st.lists(st.integers(1, 5), min_size=2, max_size=4))
+    dtype = draw(FLOAT)
+    x, gamma = tensor(*shape, dtype=dtype), tensor(shape[-1], dtype=dtype)
+    which = draw(st.sampled_from(["gemma", "layer", "silu"]))
+    if which == "gemma":
+        return "npu_gemma_rms_norm", [x, gamma], draw(st.sampled_from([{}, {"epsilon": 1e-5}]))
+    if which == "layer":
+        return "npu_add_layer_norm", [x, x, gamma, gamma], draw(st.sampled_from([{}, {"additional_output": True}]))
+    channels = tensor(shape[1], dtype="float32")
+    return "npu_group_norm_silu", [x, channels, channels, 1], {"eps": 1e-5}
+
+
+@st.composite
+def later_attention(draw: st.DrawFn) -> Call:
+    layout = draw(st.sampled_from(["BSH", "SBH", "BSND", "BNSD", "TND"]))
+    batch, heads, rows, width = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 5)), 16
+    operator = draw(st.sampled_from(["npu_fusion_attention_v2", "npu_fusion_attention_v3"]))
+    one = tensor(*_in_layout(layout, batch, heads, rows, width), dtype=draw(FLOAT))
+    kwargs: dict[str, Any] = {"scale": 0.25}
+    if layout == "TND":
+        totals: Any = [rows * (at + 1) for at in range(batch)]
+        if operator.endswith("v3"):
+            totals = {"data": totals, "dtype": "int64"}
+        kwargs |= {"actual_seq_qlen": totals, "actual_seq_kvlen": totals}
+    if draw(st.booleans()):
+        kwargs |= {"atten_mask": tensor(2048, 2048, dtype="bool", triangle=True), "sparse_mode": 2}
+    return operator, [one, one, one, heads, layout], kwargs
+
+
+@st.composite
+def later_inference(draw: st.DrawFn) -> Call:
+    batch, heads, rows, columns = (draw(st.integers(1, 3)) for _ in range(4))
+    dtype = draw(HALF)
+    which = draw(st.sampled_from(["decode", "v2", "packed"]))
+    if which == "decode":
+        query = tensor(batch, heads, 1, 16, dtype=dtype)
+        key = tensor(batch, heads, columns, 16, dtype=dtype)
+        options = {"num_heads": heads, "input_layout": "BNSD", "scale_value": 0.25}
+        return "npu_incre_flash_attention", [query, key, key], options
+    if which == "packed":
+        query, key = tensor(batch * rows, heads, 16, dtype=dtype), tensor(batch * columns, heads, 16, dtype=dtype)
+        options = {
+            "num_heads": heads,
+            "input_layout": "TND",
+            "actual_seq_lengths": [rows * (at + 1) for at in range(batch)],
+            "actual_seq_lengths_kv": [columns * (at + 1) for at in range(batch)],
+            "softmax_lse_flag": draw(st.booleans()),
+        }
+        return "npu_fused_infer_attention_score", [query, key, key], options
+    layout = draw(st.sampled_from(["BSH", "BSND", "BNSD", "BNSD_BSND"]))
+    dense = layout.partition("_")[0]
+    query = tensor(*_in_layout(dense, batch, heads, rows, 16), dtype=dtype)
+    key = tensor(*_in_layout(dense, batch, heads, columns, 16), dtype=dtype)
+    options = {"num_query_heads": heads, "input_layout": layout, "return_softmax_lse": draw(st.booleans())}
+    return "npu_fused_infer_attention_score_v2", [query, key, key], options
+
+
+@st.composite
+def gelu_mul(draw: st.DrawFn) -> Call:
+    shape = [*draw(st.lists(st.integers(1, 5), max_size=2)), 2 * draw(st.integers(1, 5))]
+    options = draw(st.sampled_from([{}, {"approximate": "tanh"}]))
+    return "npu_gelu_mul", [tensor(*shape, dtype=draw(FLOAT))], options
+
+
 def _in_layout(layout: str, batch: int, heads: int, rows: int, width: int) -> list[int]:
     return {
         "BSH": [batch, rows, heads * width],
@@ -302,4 +369,8 @@ VALID = {
     "routing": routing(),
     "group_norm": group_norm(),
     "rope_for_inference": rope_for_inference(),
+    "other_norms": other_norms(),
+    "later_attention": later_attention(),
+    "later_inference": later_inference(),
+    "gelu_mul": gelu_mul(),
 }
