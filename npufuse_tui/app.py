@@ -197,7 +197,9 @@ class NpufuseApp(App[None], inherit_bindings=False):
         if event.error is not None or event.trace:
             if event.otherwise is not None:
                 event.otherwise()
-            sentence = str(event.error) if event.error else tr("npufuse made a mistake in {job}.", job=event.job)
+            last = event.trace.strip().rpartition("\n")[2]
+            mistake = tr("npufuse made a mistake in {job}: {error}", job=event.job, error=last)
+            sentence = str(event.error) if event.error else mistake
             self.push_screen(error_box(sentence, event.trace))
         elif event.then is not None:
             event.then(event.result)

@@ -165,7 +165,7 @@ def _cancel(where: Situation) -> str | None:
 def _skip(where: Situation) -> str | None:
     if where.task is None:
         return tr("No task is under the cursor.")
-    if where.task.state is TaskState.CONCLUDED:
+    if where.task.conclusion is not None or where.task.state is TaskState.CONCLUDED:
         return tr("This task has ended.")
     return None
 
@@ -409,7 +409,7 @@ ACTIONS: tuple[Action, ...] = (
         _verify,
     ),
     _A("cancel", "board", ("x", "f7"), mark("Cancel"), mark("End the run; what was measured stays"), 4, _cancel),
-    _A("skip", "board", ("k", "f8"), mark("Skip"), mark("Leave this task out and go on with the next"), 5, _skip),
+    _A("skip", "board", ("s", "f8"), mark("Skip"), mark("Leave this task out and go on with the next"), 5, _skip),
     _A("retry", "board", ("r", "f6"), mark("Retry"), mark("Run this task again"), 6, _retry),
     _A(
         "rerun",

@@ -34,7 +34,7 @@ class _Visual:
 class DiffView(ScrollView, can_focus=True):
     """Shows one diff. `+` and `-` stand in the gutter always; colour is never the only sign."""
 
-    DEFAULT_CSS = "DiffView { scrollbar-size: 1 1; background: $background; }"
+    DEFAULT_CSS = "DiffView { scrollbar-size: 0 1; background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "scroll_up", show=False),
         Binding("down", "scroll_down", show=False),

@@ -20,7 +20,7 @@ class LogView(ScrollView, can_focus=True):
     """Draws only the lines that are on the screen; `poll` is called a few times a second, at any speed of the log."""
 
     DEFAULT_CSS = """
-    LogView { scrollbar-size: 1 1; background: $background; }
+    LogView { scrollbar-size: 0 1; background: $background; }
     LogView > .log--found { background: $cursor-row; }
     LogView > .log--number { color: $quiet; }
     """
@@ -70,7 +70,7 @@ class LogView(ScrollView, can_focus=True):
 
     def _measure(self) -> None:
         if self.log_file is not None:
-            self.virtual_size = Size(max(self._widest, self.size.width), len(self.log_file))
+            self.virtual_size = Size(max(self._widest, self.scrollable_content_region.width), len(self.log_file))
 
     def on_resize(self) -> None:
         self._measure()

@@ -14,6 +14,7 @@ from npufuse_tui.language import Text, set_language
 from npufuse_tui.model import Conclusion, Decision, Stage, TaskState
 from npufuse_tui.screens.dialogs import Ask, Tell
 from npufuse_tui.screens.help import Help
+from npufuse_tui.screens.page import Page
 from npufuse_tui.screens.palette import Palette
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -54,8 +55,9 @@ async def test_from_home_to_report(make_app: MakeApp, doors: FakeDoors, size: tu
         await pilot.press("g")
         await on_screen(pilot, "report")
         await idle(pilot)
-        await until(pilot, lambda: "index.html" in text_of(app) or "index" in text_of(app))
-        assert "git merge --no-ff npufuse/" in text_of(app)
+        told = app.screen.query_one(Page).text
+        assert "index.html" in told
+        assert "git merge --no-ff npufuse/" in told
         await pilot.press("q")
     assert app._exit
 
