@@ -12,7 +12,7 @@ import tomllib
 
 ROOT = Path(__file__).parent.parent
 
-WORDS = {"model", "language", "errors", "events", "rules", "schemas"}
+WORDS = {"model", "language", "errors", "events", "rules", "schemas", "durable"}
 
 ALLOWED: dict[str, set[str]] = {
     "knowledge": {"model", "language", "rules"},

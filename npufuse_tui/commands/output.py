@@ -148,7 +148,7 @@ def clear() -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    from npufuse_tui.workspace.durable import write_durably
+    from npufuse_tui.durable import write_durably
 
     data = text.encode("utf-8", "surrogateescape")
     if path.exists() and not path.is_file():  # a pipe or a device that the person named

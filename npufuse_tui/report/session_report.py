@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from npufuse_tui.durable import write_durably
 from npufuse_tui.events import Listener, ReportWritten, ignore
 from npufuse_tui.language import Text, current_language
 from npufuse_tui.model import Session
@@ -17,7 +18,6 @@ from npufuse_tui.report.metrics import comparison, metrics_document
 from npufuse_tui.report.progress import progress_markdown
 from npufuse_tui.report.pull_request import pull_request_text
 from npufuse_tui.report.sarif import sarif_document
-from npufuse_tui.workspace.durable import write_durably
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from npufuse_tui.workspace.durable import append_durably
+from npufuse_tui.durable import append_durably
 
 BEGIN, DONE, FAILED, NOTE = "begin", "done", "failed", "note"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from npufuse_tui.workspace.durable import write_durably
+from npufuse_tui.durable import write_durably
 from npufuse_tui.workspace.repository import Repository
 
 RULE_FILE = "links.txt"

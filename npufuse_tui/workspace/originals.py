@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from npufuse_tui.durable import write_durably
 from npufuse_tui.errors import KeptSafe
 from npufuse_tui.language import Text
 from npufuse_tui.model import FileEdit
-from npufuse_tui.workspace.durable import write_durably
 
 FOLDER = "originals"
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from npufuse_tui.durable import write_durably
 from npufuse_tui.errors import KeptSafe, NpufuseError, WrongInput
 from npufuse_tui.language import Text
 from npufuse_tui.model import Launch, Session
 from npufuse_tui.workspace import branch, git, places, state
-from npufuse_tui.workspace.durable import write_durably
 from npufuse_tui.workspace.journal import interrupted, read
 from npufuse_tui.workspace.lock import SessionLock, owner_of
 from npufuse_tui.workspace.repository import Repository, open_repository

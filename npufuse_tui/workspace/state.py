@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from npufuse_tui.durable import write_durably
 from npufuse_tui.errors import KeptSafe, WrongInput
 from npufuse_tui.language import Text
 from npufuse_tui.model import Approval, ScanResult, Session
-from npufuse_tui.workspace.durable import write_durably
 from npufuse_tui.workspace.places import STATE_FILE
 
 if TYPE_CHECKING:

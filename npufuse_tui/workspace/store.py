@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from npufuse_tui.durable import write_durably
 from npufuse_tui.errors import KeptSafe, MachineLacks, WrongInput
 from npufuse_tui.language import Text
 from npufuse_tui.model import Session, Stage, Task
 from npufuse_tui.workspace import places, state
-from npufuse_tui.workspace.durable import write_durably
 from npufuse_tui.workspace.journal import Journal, now
 from npufuse_tui.workspace.lock import SessionLock
 from npufuse_tui.workspace.repository import Repository, open_repository

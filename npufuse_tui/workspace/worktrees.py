@@ -14,11 +14,11 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from npufuse_tui.durable import sync_folder, write_durably
 from npufuse_tui.errors import KeptSafe, WrongInput
 from npufuse_tui.language import Text
 from npufuse_tui.model import Candidate, Edit, FileEdit, Session
 from npufuse_tui.workspace import branch, git, links, originals
-from npufuse_tui.workspace.durable import sync_folder, write_durably
 from npufuse_tui.workspace.planning import approved_of, other_worktrees
 from npufuse_tui.workspace.repository import Repository
 from npufuse_tui.workspace.store import SessionStore

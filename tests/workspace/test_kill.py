@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from npufuse_tui import durable
 from npufuse_tui.errors import WrongInput
 from npufuse_tui.loop import Loop, LoopOptions
 from npufuse_tui.model import Stage
-from npufuse_tui.workspace import durable, journal, sessions, worktrees
+from npufuse_tui.workspace import journal, sessions, worktrees
 
 from .conftest import git, seen_by_person
 from .test_apply import adopt_all

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from npufuse_tui import durable
 from npufuse_tui.errors import KeptSafe, MachineLacks, WrongInput
 from npufuse_tui.language import Text
 from npufuse_tui.loop import Loop, LoopOptions
@@ -28,7 +29,7 @@ from npufuse_tui.model import (
     Task,
     TaskState,
 )
-from npufuse_tui.workspace import durable, journal, state
+from npufuse_tui.workspace import journal, state
 from npufuse_tui.workspace.store import SessionStore
 
 
