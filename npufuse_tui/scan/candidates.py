@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.match import Match
+from npufuse_tui.judgement.risks.already_fused import Fused, already_fused
 from npufuse_tui.language import Text
 from npufuse_tui.model import (
     Binding,
@@ -32,7 +33,7 @@ from npufuse_tui.rewrite.edit import Guarded, edit_of, file_edit, guarded_block
 from npufuse_tui.rewrite.fallback import tokens
 from npufuse_tui.rewrite.fused_branch import FusedBranch, build, expand
 from npufuse_tui.rewrite.gate import environment_gate, environment_preludes, imported
-from npufuse_tui.rewrite.region import CannotRewrite, Region, find_region
+from npufuse_tui.rewrite.region import CannotRewrite, Region, find_region, site_of
 from npufuse_tui.rewrite.render import render, render_input
 from npufuse_tui.rewrite.text import SourceText
 from npufuse_tui.rules import Rule
@@ -115,6 +116,9 @@ def candidate(rule: Rule, block: Block, text: SourceText, occurrence: int) -> Ca
             verdict, reason = refusal.verdict, refusal.reason
     if block.refusal is not None:
         verdict, reason = Verdict.REFUSED, block.refusal
+    fused = _already_fused(rule, match)
+    if fused is not None:
+        verdict, reason = Verdict.REFUSED, fused.text
     edited = None
     if verdict is not Verdict.REFUSED and block.region is not None:
         try:
@@ -122,10 +126,22 @@ def candidate(rule: Rule, block: Block, text: SourceText, occurrence: int) -> Ca
         except CannotRewrite as refusal:
             verdict, reason = Verdict.REFUSED, refusal.text
     risks = tuple(risk for check in rule.risks if (risk := check.function(view)) is not None)
+    if fused is not None:
+        risks = (fused.risk,)
     if verdict is Verdict.RECOMMENDED and any(risk.severity is Severity.DANGER for risk in risks):
         worst = next(risk for risk in risks if risk.severity is Severity.DANGER)
         verdict, reason = Verdict.CAUTION, worst.message
     return _described(rule, block, text, verdict, reason, risks, edited, inputs, occurrence)
+
+
+def _already_fused(rule: Rule, match: Match) -> Fused | None:
+    """The fused call that runs in the place of the match on an NPU, when the code has one already."""
+    function = match.function
+    site = site_of(outermost(match), None) or site_of(match.root, None)
+    if site is None:
+        return None
+    aliases = [name for name, module in function.module.imports.items() if module == "torch_npu"]
+    return already_fused(function.scope.node, site.statement, site.expression, rule.api, aliases)
 
 
 @dataclass(frozen=True, slots=True)
