@@ -95,12 +95,14 @@ class Loop:
     def resume(cls, path: str | Path, session_id: str | None = None, options: LoopOptions | None = None) -> Loop:
         """Go on with a session; None: the newest one that belongs to the path.
 
-        What was running when it stopped is marked interrupted, and named in `interrupted`. Raises WrongInput when there
-        is no such session, KeptSafe when another process holds it.
+        What was running when it stopped is ended, marked interrupted, and named in `interrupted`. Raises WrongInput when
+        there is no such session, KeptSafe when another process holds it.
         """
         store = SessionStore.open(sessions.find(Path(path), session_id))
         try:
             stopped = tuple(dict.fromkeys(one.step for one in store.journal.interrupted()))
+            if stopped:
+                _end_survivors(store)
             store.journal.note("resumed", interrupted=list(stopped))
             loop = cls(store, options or LoopOptions(), stopped)
             store.change(_as_interrupted)
@@ -611,6 +613,13 @@ def _unblocked(session: Session) -> Session:
         session,
         tasks=tuple(Task(one.id, one.rule) if one.reason == NO_LAUNCH else one for one in session.tasks),
     )
+
+
+def _end_survivors(store: SessionStore) -> None:
+    """Runs that went on when the process that started them died: nobody reads them any more, and they hold devices."""
+    from npufuse_tui.verify import processes
+
+    processes.end(f"{store.session.id}/")
 
 
 def _as_interrupted(session: Session) -> Session:

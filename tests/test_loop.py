@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -140,6 +143,31 @@ def test_cancel_and_skip_reach_the_verification_from_another_thread(loop: Loop, 
     loop.set_launch(Launch("python train.py"))
     loop.verify()
     assert seen[0] == (["x", None], ["y"])
+
+
+def test_runs_that_outlived_their_npufuse_are_ended_on_resume(repo: Path) -> None:
+    loop = Loop.start(repo)
+    begun = loop.store.journal.step("verify")
+    begun.__enter__()  # and never left: the process died
+    loop.close()
+    environ = {**os.environ, "NPUFUSE_RUN": f"{loop.session.id}/baseline-1"}
+    ours = subprocess.Popen(
+        ["sh", "-c", "echo up; exec sleep 600"], env=environ, stdout=subprocess.PIPE, start_new_session=True
+    )
+    other = subprocess.Popen(
+        ["sleep", "600"], env={**environ, "NPUFUSE_RUN": "another/baseline-1"}, start_new_session=True
+    )
+    try:
+        assert ours.stdout is not None and ours.stdout.readline() == b"up\n"
+        with Loop.resume(repo) as again:
+            assert again.interrupted == ("verify",)
+        assert ours.wait(timeout=10) == -signal.SIGTERM
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+        ours.kill()
+        ours.communicate()
 
 
 def test_retry(loop: Loop, decided: Decided) -> None:
