@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from npufuse_tui.language import Text
 from npufuse_tui.model import Priority, Verdict
-from npufuse_tui.rules import Parameter, Rule, Scalar, Tensor
+from npufuse_tui.rules import MatchView, Parameter, Refusal, Rule, Scalar, Tensor
 
 if TYPE_CHECKING:
     import torch
@@ -48,6 +48,14 @@ def added_first(x: Tensor, residual: Tensor, weight: Parameter, eps: Scalar):
 def fused(x, residual, weight, eps):
     normed, _, total = torch_npu.npu_add_rms_norm(x, residual, weight, epsilon=eps)
     return normed, total
+
+
+@rule.condition()
+def nothing_is_subtracted(match: MatchView) -> Refusal | None:
+    """x - mean(x) is a sum too; normed, it is a LayerNorm."""
+    if "mean" in match.made_with("x") | match.made_with("residual"):
+        return Refusal(Text("the mean is subtracted: a LayerNorm", "减去了均值：这是 LayerNorm"), None)
+    return None
 
 
 @rule.guard()

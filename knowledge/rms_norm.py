@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from npufuse_tui.language import Text
 from npufuse_tui.model import Priority, Verdict
-from npufuse_tui.rules import Parameter, Rule, Scalar, Tensor
+from npufuse_tui.rules import Flag, MatchView, Parameter, Refusal, Rule, Scalar, Tensor
 
 if TYPE_CHECKING:
     import torch
@@ -52,6 +52,14 @@ def gemma(x: Tensor, weight: Parameter, eps: Scalar):
     return (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)) * (1.0 + weight)
 
 
+@rule.pattern("weight_if")
+def weight_if_there_is_one(x: Tensor, weight: Parameter, eps: Scalar, given: Flag):
+    normed = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+    if given:
+        normed = normed * weight
+    return normed
+
+
 @rule.pattern("no_weight", priority=Priority.MEDIUM)
 def plain(x: Tensor, eps: Scalar):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
@@ -78,6 +86,11 @@ def fused_one_plus(x, weight, eps):
     return torch_npu.npu_rms_norm(x, 1.0 + weight, epsilon=eps)[0]
 
 
+@rule.replacement(variants=("weight_if",))
+def fused_with_weight_if_there_is_one(x, weight, eps, given):
+    return torch_npu.npu_rms_norm(x, weight if given else _ones_for(x.shape[-1], x.dtype, x.device), epsilon=eps)[0]
+
+
 @rule.replacement(variants=("no_weight",))
 def fused_without_weight(x, eps):
     return torch_npu.npu_rms_norm(x, _ones_for(x.shape[-1], x.dtype, x.device), epsilon=eps)[0]
@@ -88,10 +101,19 @@ def fused_epsilon_squared(x, weight, eps):
     return torch_npu.npu_rms_norm(x, weight, epsilon=eps * eps)[0]
 
 
+@rule.condition()
+def nothing_is_subtracted(match: MatchView) -> Refusal | None:
+    """x - mean(x), normed, is a LayerNorm."""
+    if match.origin("x") == "add" and "mean" in match.made_with("x"):
+        return Refusal(Text("the mean is subtracted: a LayerNorm", "减去了均值：这是 LayerNorm"), None)
+    return None
+
+
 @rule.example(shapes=[(2, 8, 64), (3, 5, 128), (4, 32), (1, 1, 96)])
 def inputs(shape, dtype, parameter_dtype):
     return {
         "x": torch.randn(shape).to(dtype),
         "weight": (torch.rand(shape[-1]) + 0.5).to(parameter_dtype),
         "eps": 1e-6,
+        "given": True,
     }

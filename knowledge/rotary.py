@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from npufuse_tui.language import Text
 from npufuse_tui.model import Priority, Risk, Verdict
-from npufuse_tui.rules import Flag, MatchView, Rule, Tensor, information
+from npufuse_tui.rules import Flag, Mask, MatchView, Rule, Tensor, information
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +30,7 @@ rule = Rule(
     needs=((rb"rotate", rb"\bsin\b", rb"freqs", rb"complex"), (rb"cat\(", rb"stack\(", rb"complex", rb"concat")),
     priority=Priority.HIGH,
     merge=True,
-    free_dtypes=(("cos", "sin"),),
+    free_dtypes=(("cos", "sin"), ("freqs",)),
     helpers={
         "_rotary_fits": '''\
 def _rotary_fits(x, cos):
@@ -41,6 +41,14 @@ def _rotary_fits(x, cos):
     heads = x.shape[1] if heads_first else x.shape[2]
     aligned = x.shape[-1] * x.element_size() % 32 == 0
     return x.shape[0] < 1000 and heads < 1000 and x.shape[-1] < 896 and (aligned or not heads_first)
+''',
+        "_complex_fits": '''\
+def _complex_fits(x, freqs):
+    """Whether npu_rotary_mul takes these in its interleave mode (limits of the operator's documentation)."""
+    if x.dim() != 4 or freqs.dim() != 4 or freqs.shape[-1] * 2 != x.shape[-1] or freqs.shape[0] != 1:
+        return False
+    heads = x.shape[1] if freqs.shape[1] == 1 else x.shape[2]
+    return x.shape[0] * heads < 1000 and x.shape[-1] < 896
 ''',
         "_interleaved_fits": '''\
 def _interleaved_fits(x, cos):
@@ -100,7 +108,7 @@ _BUILT_PER_CALL = Text(
 
 
 @rule.pattern("complex", verdict=Verdict.CAUTION, reason=_BUILT_PER_CALL)
-def complex_product(x: Tensor, freqs: Tensor, shape: Flag):
+def complex_product(x: Tensor, freqs: Mask, shape: Flag):
     return torch.view_as_real(torch.view_as_complex(x.reshape(shape)) * freqs).flatten(3)
 
 
@@ -134,6 +142,21 @@ def fused_pairs_with_whole_tables(x, cos, sin):
     return torch_npu.npu_rotary_mul(
         x, cos.repeat_interleave(2, dim=-1), sin.repeat_interleave(2, dim=-1), rotary_mode="interleave"
     )
+
+
+@rule.replacement(variants=("complex",))
+def fused_complex(x, freqs):
+    return torch_npu.npu_rotary_mul(
+        x,
+        freqs.real.repeat_interleave(2, dim=-1).to(x.dtype),
+        freqs.imag.repeat_interleave(2, dim=-1).to(x.dtype),
+        rotary_mode="interleave",
+    )
+
+
+@rule.guard("complex")
+def complex_fits(x, freqs):
+    return _complex_fits(x, freqs)
 
 
 @rule.guard("half", "half_negative")
@@ -178,6 +201,16 @@ def half_of_the_tables(shape, dtype, parameter_dtype):
         "x": torch.randn(shape).to(dtype),
         "cos": angle.cos().to(parameter_dtype),
         "sin": angle.sin().to(parameter_dtype),
+    }
+
+
+@rule.example(shapes=[(2, 4, 8, 64), (1, 2, 5, 32)], variants=("complex",))
+def complex_table(shape, dtype, parameter_dtype):
+    angle = torch.rand(1, 1, shape[2], shape[3] // 2) * 6
+    return {
+        "x": torch.randn(shape).to(dtype),
+        "freqs": torch.polar(torch.ones_like(angle), angle),
+        "shape": (*shape[:-1], -1, 2),
     }
 
 

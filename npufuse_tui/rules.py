@@ -73,6 +73,9 @@ class MatchView(Protocol):
     def same_source(self, one: str, other: str) -> bool:
         """Whether two inputs are computed by one call each, from the same value: gate_proj(x) and up_proj(x)."""
 
+    def made_with(self, name: str) -> frozenset[str]:
+        """The operations that the input is made with, a few steps back: "mean" says that a norm's input was centred."""
+
     def constructed(self, name: str) -> str | None:
         """The expression that the constructor gives to the attribute that the input is, or None."""
 

@@ -169,6 +169,7 @@ def call_value(frame: Frame, expression: ast.Call, function: Node) -> Node:
         held = held_operator(frame.owner, function, frame.depth)
         if held is not None:
             op, attrs = held
+            frame.into.held[function] = held
             value = _lowered(frame, expression.args[0])
             if op == "identity":
                 return value

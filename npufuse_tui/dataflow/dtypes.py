@@ -77,6 +77,9 @@ class DtypeOf:
                 for arg in node.args:
                     result = promoted(result, self(arg))
                 return result
+            case "view_as_real":
+                # the complex type of a float32 pair; half types have none that multiplies
+                return "float64" if self(node.args[0]) == "float64" else "float32"
             case "loop":
                 return self(node.args[0])
             case "attribute" | "parameter" | "global" if is_scalar(node):

@@ -36,7 +36,7 @@ class FunctionGraph:
 
     `before` is what each statement of the function sees; `returns` are the values that it may return; `helpers` names,
     for nodes that come out of inlined helpers, the helper's syntax node; `values` is what each expression of the function
-    itself computes.
+    itself computes; `held` are the attributes that hold an operator (self.act = nn.SiLU()), with the operator.
     """
 
     scope: Scope
@@ -48,6 +48,7 @@ class FunctionGraph:
     returns: list[Returned] = field(default_factory=list)
     helpers: dict[int, FunctionNode] = field(default_factory=dict)
     values: dict[ast.expr, Node] = field(default_factory=dict)
+    held: dict[Node, tuple[str, tuple[object, ...]]] = field(default_factory=dict)
     mutated: list[tuple[Node, ast.stmt]] = field(default_factory=list)
     stops: list[tuple[int, str]] = field(default_factory=list)
     autocast: dict[ast.stmt, ast.expr] = field(default_factory=dict)

@@ -46,13 +46,14 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class FusedBranch:
-    """The code of the branch, one string a statement, and what it needs."""
+    """The code of the branch, one string a statement, and what it needs. `without` are names that it gives None."""
 
     statements: list[str]
     calls: list[Call]
     names_after: list[str]
     entry: Place
     kept: list[ast.stmt] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
 
 
 def build(function: FunctionGraph, text: SourceText, region: Region, matches: Sequence[Match]) -> FusedBranch:
@@ -114,6 +115,7 @@ class _Builder:
         if missing:
             return None
         after = self.function.after.get(self.region.statements[-1], {})
+        without: list[str] = []
         for name in self.live:
             if names.get(name) is not after.get(name):
                 given = {node: code for call in calls for node, code in call.extras}
@@ -122,9 +124,12 @@ class _Builder:
                     lines.append(f"{name} = {given[value]}")
                 elif self._may_be_none(name):
                     lines.append(f"{name} = None")
+                    without.append(name)
                 else:
                     self._keep_definer(name, self.region.statements[-1], True)
-        return FusedBranch(lines, calls, self.live, Place(self.function, self.text, dict(entry)), list(self.kept))
+        return FusedBranch(
+            lines, calls, self.live, Place(self.function, self.text, dict(entry)), list(self.kept), without
+        )
 
     def _bind(self, statement: ast.stmt, names: Environment) -> None:
         before = self.function.before.get(statement, {})
@@ -257,12 +262,7 @@ class _Builder:
         if not rule.may_be_none:
             return False
         inside = {id(node) for statement in self.region.statements for node in ast.walk(statement)}
-        returned = {
-            id(element)
-            for node in ast.walk(self.region.layout.function)
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
-            for element in node.value.elts
-        }
+        returned = _only_handed_out(self.region.layout.function)
         later = [
             node
             for node in ast.walk(self.region.layout.function)
@@ -292,6 +292,18 @@ class _Builder:
         if isinstance(statement, ast.Expr):
             return not isinstance(statement.value, ast.Constant)
         return not isinstance(statement, ast.Pass)
+
+
+def _only_handed_out(function: ast.AST) -> set[int]:
+    """Names (their syntax nodes) that are put into what the function returns, or are asked for by `output_attentions`."""
+    found: set[int] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            found.update(id(element) for element in node.value.elts)
+        elif isinstance(node, (ast.If, ast.IfExp)) and "output_attentions" in ast.unparse(node.test):
+            asked = node.body if isinstance(node.body, list) else [node.body]
+            found.update(id(inner) for one in asked for inner in ast.walk(one))
+    return found
 
 
 def _matched(node: Node, by_node: dict[Node, Match]) -> Node:

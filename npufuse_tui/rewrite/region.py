@@ -212,7 +212,7 @@ def _is_metadata(value: ast.expr) -> bool:
     if isinstance(value, ast.Subscript):
         return _is_metadata(value.value) and isinstance(value.slice, (ast.Constant, ast.UnaryOp))
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        return value.func.attr in ("size", "dim") and isinstance(value.func.value, (ast.Name, ast.Attribute))
+        return value.func.attr in ("size", "dim", "chunk") and isinstance(value.func.value, (ast.Name, ast.Attribute))
     return False
 
 

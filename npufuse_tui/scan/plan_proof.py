@@ -12,6 +12,7 @@ import builtins
 import textwrap
 from collections.abc import Iterable
 
+from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.source import FunctionNode, SourceModule
 from npufuse_tui.language import Text
 from npufuse_tui.model import ProofPlan
@@ -26,6 +27,10 @@ from npufuse_tui.rules import Rule
 PROVIDED = frozenset(
     {"torch", "nn", "F", "math", "functools", "torch_npu", "np", "numpy", "einops", "rearrange", "repeat"}
 )
+
+
+DERIVED = frozenset({"chunk", "piece", "transpose", "unsqueeze", "squeeze", "contiguous"})
+"""Operations that a value of the example can be put through to become another value that the region reads."""
 
 
 class _NotPlanned(Exception):
@@ -67,7 +72,9 @@ class _Planner:
                 made = call.match.values[name].op in MADE_CONTIGUOUS
                 self._give(code, f"{name}.contiguous()" if made else name, call.match.pattern.kinds[name])
             for node, op, attrs in call.match.activations:
-                self._give_activation(node.op == "attribute" and _path_of(node), op, attrs)
+                self._give_held(node, op, attrs)
+        for node, (op, attrs) in self.function.held.items():
+            self._give_held(node, op, attrs)
         limits = [one for one in self.guarded.conditions if _free_names(one) & set(self.rule.helpers)]
         guard = " and ".join(limits)
         if self.cuts:
@@ -103,7 +110,7 @@ class _Planner:
             return "", count
         if any(isinstance(node, ast.Return) for one in self.region.statements for node in ast.walk(one)):
             raise _NotPlanned(Text("the region returns from inside", "区域内部存在提前返回"))
-        names = self.branch.names_after
+        names = [name for name in self.branch.names_after if name not in self.branch.without]
         if not names:
             stored = [one for one in self.region.statements if isinstance(one, ast.Expr)]
             raise _NotPlanned(
@@ -170,8 +177,8 @@ class _Planner:
                 self._assign(inner, value)
             case ast.Call(func=ast.Attribute(value=inner, attr="transpose"), args=[one, other]):
                 self._assign(inner, f"{value}.transpose({ast.unparse(one)}, {ast.unparse(other)})")
-            case ast.Call(func=ast.Attribute(value=inner, attr="unsqueeze"), args=[dim]):
-                self._assign(inner, f"{value}.squeeze({ast.unparse(dim)})")
+            case ast.Call(func=ast.Attribute(value=inner, attr="unsqueeze"), args=[ast.Constant(value=1)]):
+                self._assign(inner, f"{value}.squeeze(1)")
             case ast.Call(func=function):
                 path = _dotted(function)
                 if path is not None and path[0] not in PROVIDED:
@@ -195,13 +202,24 @@ class _Planner:
             holder = inner
         holder.setdefault(path[-1], value)
 
-    def _give_activation(self, path: object, op: str, attrs: tuple[object, ...]) -> None:
-        code = {"silu": "nn.SiLU()", "gelu": f"nn.GELU(approximate={attrs[0] if attrs else 'none'!r})"}[op]
-        if isinstance(path, tuple):
-            if len(path) == 1:
-                self.values.setdefault(path[0], code)
-            else:
-                self._put(path, code)
+    def _give_held(self, holder: Node, op: str, attrs: tuple[object, ...]) -> None:
+        """Let an attribute that holds an operator be that operator."""
+        first = attrs[0] if attrs else None
+        code = {
+            "silu": "nn.SiLU()",
+            "gelu": f"nn.GELU(approximate={first or 'none'!r})",
+            "relu": "nn.ReLU()",
+            "sigmoid": "nn.Sigmoid()",
+            "tanh": "nn.Tanh()",
+            "softmax": f"nn.Softmax(dim={first!r})",
+        }.get(op)
+        path = _path_of(holder)
+        if code is None or path is None:
+            return
+        if len(path) == 1:
+            self.values.setdefault(path[0], code)
+        else:
+            self._put(path, code)
 
     def _value(self, name: str) -> str:
         if name in self.stubs:
@@ -214,9 +232,27 @@ class _Planner:
         if name in ("self", "module", "config", "cls"):
             return "Stub()"
         node = self.branch.entry.names[name]
+        derived = self._derived(node)
+        if derived is not None:
+            return derived
         if node.op in ("size", "floordiv", "builtin"):
             return "2"
         return primary_input(self.branch.calls[0].match)
+
+    def _derived(self, node: Node) -> str | None:
+        """Code that makes a value out of the example's inputs, when the graph shows how it is made of them."""
+        for call in self.branch.calls:
+            for name, bound in call.match.values.items():
+                if bound is node and call.match.pattern.kinds[name] != "scalar":
+                    return f"{name}.contiguous()" if node.op in MADE_CONTIGUOUS else name
+        inner = self._derived(node.args[0]) if node.args and node.op in DERIVED else None
+        if inner is None:
+            return None
+        if node.op == "chunk":
+            return f"{inner}.chunk({node.attrs[0]}, dim={node.attrs[1]})"
+        if node.op == "piece":
+            return f"{inner}.chunk({node.attrs[0]}, dim={node.attrs[1]})[{node.attrs[2]}]"
+        return f"{inner}.{node.op}({', '.join(map(str, node.attrs))})"
 
     def _helpers(self, names: Iterable[str], code: str) -> None:
         """Cut what the code calls, and what that calls, out of the files."""
@@ -285,10 +321,7 @@ def _cut(code: str, cuts: dict[str, str]) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def _path_of(node: object) -> tuple[str, ...] | None:
-    from npufuse_tui.dataflow.graph import Node
-
-    assert isinstance(node, Node)
+def _path_of(node: Node) -> tuple[str, ...] | None:
     parts: list[str] = []
     while node.op == "attribute":
         parts.append(str(node.attrs[0]))

@@ -66,6 +66,14 @@ class View:
             return []
         return [value for _, value in owner.attribute(str(node.attrs[0]))]
 
+    def made_with(self, name: str) -> frozenset[str]:
+        found: set[str] = set()
+        level = [self._match.values[name]]
+        for _ in range(4):
+            found |= {node.op for node in level}
+            level = [arg for node in level if node.op != "call" for arg in node.args]
+        return frozenset(found)
+
     def same_source(self, one: str, other: str) -> bool:
         left, right = (_producer(self._match.values[name]) for name in (one, other))
         return left is not None and right is not None and left[0] != right[0] and left[1] == right[1]
