@@ -95,8 +95,8 @@ class Loop:
     def resume(cls, path: str | Path, session_id: str | None = None, options: LoopOptions | None = None) -> Loop:
         """Go on with a session; None: the newest one that belongs to the path.
 
-        What was running when it stopped is ended, marked interrupted, and named in `interrupted`. Raises WrongInput when
-        there is no such session, KeptSafe when another process holds it.
+        What was running when it stopped is ended, marked interrupted, and named in `interrupted`. Raises WrongInput
+        when there is no such session, KeptSafe when another process holds it.
         """
         store = SessionStore.open(sessions.find(Path(path), session_id))
         try:
