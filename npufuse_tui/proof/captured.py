@@ -14,16 +14,26 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from npufuse_tui.proof.cases import with_others
+
 _LEAST_SPREAD = 0.3
 
 
-def materialised(captured: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The captured calls with real tensors in place of their descriptions."""
+def materialised(captured: Sequence[Mapping[str, Any]], expressions: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The captured calls with real tensors in place of their descriptions.
+
+    `expressions` are the values of the plan: a name `x_2` in them that was not captured is another tensor like `x`.
+    """
     torch = importlib.import_module("torch")
     torch.manual_seed(20240229)
-    return [
-        {**call, "values": {name: _value(torch, spec) for name, spec in call["values"].items()}} for call in captured
-    ]
+
+    def made(specs: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: _value(torch, spec) for name, spec in specs.items()}
+
+    def whole(specs: Mapping[str, Any]) -> dict[str, Any]:
+        return with_others(made(specs), expressions, lambda _: made(specs))
+
+    return [{**call, "values": whole(call["values"])} for call in captured]
 
 
 def _value(torch: Any, spec: Mapping[str, Any]) -> Any:

@@ -13,10 +13,12 @@ Layouts and magnitudes apply to activations (pattern parameters annotated `Tenso
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -175,9 +177,38 @@ def seed_of(case: Case) -> int:
     return zlib.crc32(f"{case.shape_text} {case.layout}".encode()) % 2**31
 
 
-def make(rule_module: Mapping[str, Any], example: Example, case: Case) -> dict[str, Any]:
-    """The example's tensors of a case. `rule_module` is the namespace of the rule, which must hold torch by now."""
+def with_other_names(kinds: Kinds, expressions: Iterable[str]) -> Kinds:
+    """The kinds with the names `x_2`, `x_3` … that a plan's values use, each of the kind of its `x`."""
+
+    def widened(names: frozenset[str]) -> frozenset[str]:
+        return names | {name for name, base, _ in _others(expressions) if base in names}
+
+    return Kinds(widened(kinds.activations), widened(kinds.parameters), widened(kinds.without_gradient))
+
+
+def with_others(
+    values: Mapping[str, Any], expressions: Iterable[str], another: Callable[[int], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The values and, for each name `x_2` that the plan uses, the `x` of another set, which `another(2)` makes."""
+    found = dict(values)
+    for name, base, number in _others(expressions):
+        if name not in values and base in values:
+            found[name] = another(number)[base]
+    return found
+
+
+def _others(expressions: Iterable[str]) -> list[tuple[str, str, int]]:
+    names = {node.id for one in expressions for node in ast.walk(ast.parse(one)) if isinstance(node, ast.Name)}
+    found = [(name, re.fullmatch(r"(.+)_(\d+)", name)) for name in sorted(names)]
+    return [(name, match.group(1), int(match.group(2))) for name, match in found if match is not None]
+
+
+def make(rule_module: Mapping[str, Any], example: Example, case: Case, another: int = 0) -> dict[str, Any]:
+    """The example's tensors of a case; `another` gives others of the same kind.
+
+    `rule_module` is the namespace of the rule, which must hold torch by now.
+    """
     torch = rule_module["torch"]
-    torch.manual_seed(seed_of(case))
+    torch.manual_seed(seed_of(case) + another)
     values = example.function(case.shape, getattr(torch, case.dtype), getattr(torch, case.parameter_dtype))
     return dict(values)

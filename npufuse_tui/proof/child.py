@@ -66,7 +66,7 @@ def _run(job: dict[str, Any], rules: dict[str, Any], request: dict[str, Any]) ->
     if job["kind"] == "pattern":
         return knowledge_cases.prove(rule, job["variant"], options)
     if job.get("captured"):
-        options["captured"] = materialised(job["captured"])
+        options["captured"] = materialised(job["captured"], job["plan"]["values"])
     return execute.execute(job["plan"], rule, options)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from npufuse_tui.language import Text
 from npufuse_tui.model import Verdict
 from npufuse_tui.proof import namespace
-from npufuse_tui.proof.cases import Case, Inputs, Kinds, cases_of, kinds_of, make
+from npufuse_tui.proof.cases import Case, Inputs, Kinds, cases_of, kinds_of, make, with_other_names, with_others
 from npufuse_tui.proof.compare import Difference, difference, dtype_name
 from npufuse_tui.proof.outcome import KEPT, Outcome, joined, largest, said, skipped, smallest, summed_up
 from npufuse_tui.proof.run import Region, Run, reference, run
@@ -62,12 +62,15 @@ def prepare_rule(rule: Rule) -> dict[str, Any]:
     """Put torch, its usual short names and the rule's own helpers into the rule's module; the module's namespace."""
     functions: list[Any] = [*rule.examples, *rule.replacements, *rule.patterns]
     module: dict[str, Any] = functions[0].function.__globals__ if functions else {}
-    for name, value in namespace.fresh().items():
-        if name not in ("__name__", "__builtins__"):
-            module.setdefault(name, value)
-    module.setdefault("contiguous", _contiguous)
-    for text in rule.helpers.values():
-        namespace.run_source(text, module, "helper")
+    # a rule may take patterns over from another one; they run with that module's names
+    places = {id(one.function.__globals__): one.function.__globals__ for one in functions}
+    for place in places.values():
+        for name, value in namespace.fresh().items():
+            if name not in ("__name__", "__builtins__"):
+                place.setdefault(name, value)
+        place.setdefault("contiguous", _contiguous)
+        for text in rule.helpers.values():
+            namespace.run_source(text, place, "helper")
     return module
 
 
@@ -93,7 +96,7 @@ def execute(plan: Mapping[str, Any], rule: Rule, options: Mapping[str, Any]) -> 
                 "the rule {rule} has no example for its variant {variant}", "规则 {rule} 的变体 {variant} 没有示例"
             ).format(rule=rule.id, variant=variant)
         )
-    kinds = _kinds(pattern, module, example, rule)
+    kinds = with_other_names(_kinds(pattern, module, example, rule), plan["values"])
     if captured:
         cases = [_captured_case(one) for one in captured]
     else:
@@ -113,7 +116,7 @@ def execute(plan: Mapping[str, Any], rule: Rule, options: Mapping[str, Any]) -> 
         if case.captured is not None:
             return case.captured
         assert example is not None
-        return make(module, example, case)
+        return with_others(make(module, example, case), plan["values"], lambda seed: make(module, example, case, seed))
 
     manner = Manner(
         kinds=kinds,

@@ -31,6 +31,8 @@ So both run with equal state that neither can spoil for the other. Common shapes
 * A parameter that is a module or callable is written the same way: `Returns(gate)`, `F.silu`, `nn.SiLU()`,
   `Identity()`.
 * A value may be a list, tuple or dict of these.
+* `x_2`, `x_3`: where the example has an input `x` and none of that name, another tensor like it, for regions that hold
+  the chain more than once (a query and a key that rotate).
 
 **Guard.** `guard` (may be empty) is an expression over the parameters: the limits that the edit asks for besides its
 gate. Where it is false for a case, the edited code would run the original: the case is told so and proves nothing.

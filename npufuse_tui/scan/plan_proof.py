@@ -66,11 +66,14 @@ class _Planner:
         original = textwrap.dedent(self.guarded.original)
         fused = self.guarded.replacement
         entry = self.branch.entry.names
-        for call in self.branch.calls:
+        first = self._inputs(self.branch.calls[0])
+        for number, call in enumerate(self.branch.calls, 1):
             for name, code in self._inputs(call).items():
+                # a query and a key are two tensors: with one for both, mixing them up would go unseen
+                given = name if code == first.get(name, code) else f"{name}_{number}"
                 # what the code makes contiguous is so in the proof too; the fused call relies on it
                 made = call.match.values[name].op in MADE_CONTIGUOUS
-                self._give(code, f"{name}.contiguous()" if made else name, call.match.pattern.kinds[name])
+                self._give(code, f"{given}.contiguous()" if made else given, call.match.pattern.kinds[name])
             for node, op, attrs in call.match.activations:
                 self._give_held(node, op, attrs)
         for node, (op, attrs) in self.function.held.items():
