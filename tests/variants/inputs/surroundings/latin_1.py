@@ -1,0 +1,9 @@
+#: latin-1
+# -*- coding: latin-1 -*-
+# Größe der Schicht
+import torch.nn.functional as F
+
+
+def glu(x):
+    a, b = x.chunk(2, dim=-1)  #> swiglu recommended
+    return F.silu(a) * b  #<
