@@ -72,6 +72,7 @@ class FakeLoop:
         self.fail: dict[str, Exception] = {}
         self.calls: list[str] = []
         self.closed = False
+        self.shown: Path | None = None
         self.interrupted: tuple[str, ...] = ()
         self.remembered_launch: Launch | None = None
         self.history: list[tuple[Approval, ...]] = []
@@ -329,21 +330,12 @@ class FakeLoop:
         self._called("write_reports")
         place = self.store.folder / "reports"
         place.mkdir(parents=True, exist_ok=True)
-        names = (
-            "index.html",
-            "progress.md",
-            "conclusion.md",
-            "pull-request.md",
-            "verification.json",
-            "identification.md",
-            "identification.html",
-        )
-        made = [place / name for name in names]
-        for path in made:
-            path.write_text("report")
-        return ReportPaths(
-            place, *made, validation=tuple((task.id, place / f"{task.id}.html") for task in self.session.tasks)
-        )
+        names = ("index.html", "progress.md", "conclusion.md", "pull-request.md", "verification.json")
+        for name in names:
+            (place / name).write_text("report")
+        shown = self.shown or place
+        pages = tuple((task.id, shown / f"{task.id}.html") for task in self.session.tasks)
+        return ReportPaths(shown, *(shown / name for name in names), validation=pages)
 
     def pull_request_text(self) -> str:
         return "## Fused operators\n"
