@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from npufuse_tui.knowledge import fusion_attention as training
 from npufuse_tui.language import Text
 from npufuse_tui.model import Priority, Verdict
-from npufuse_tui.rules import Rule
+from npufuse_tui.rules import Rule, contiguous
 
 if TYPE_CHECKING:
     import torch
@@ -63,15 +63,15 @@ rule.pattern("soft_capped", verdict=Verdict.REFUSED, reason=training._CAPPED)(tr
 
 
 @rule.replacement(variants=("additive_mask",))
-def fused_with_a_mask_if_there_is_one(query, key, value, mask, scale):
+def fused_with_a_mask_if_there_is_one(query, key, value, mask, given, scale):
     return torch_npu.npu_fused_infer_attention_score(
-        query,
-        key.contiguous(),
-        value.contiguous(),
+        contiguous(query),
+        contiguous(key),
+        contiguous(value),
         num_heads=query.shape[1],
         num_key_value_heads=key.shape[1],
         input_layout="BNSD",
-        atten_mask=_masked_out(mask, query, key) if mask is not None else None,
+        atten_mask=_masked_out(mask, query, key) if given else None,
         scale=scale,
     )[0]
 
@@ -79,9 +79,9 @@ def fused_with_a_mask_if_there_is_one(query, key, value, mask, scale):
 @rule.replacement(variants=("mask",))
 def fused_with_a_mask(query, key, value, mask, scale):
     return torch_npu.npu_fused_infer_attention_score(
-        query,
-        key.contiguous(),
-        value.contiguous(),
+        contiguous(query),
+        contiguous(key),
+        contiguous(value),
         num_heads=query.shape[1],
         num_key_value_heads=key.shape[1],
         input_layout="BNSD",
@@ -93,9 +93,9 @@ def fused_with_a_mask(query, key, value, mask, scale):
 @rule.replacement(variants=("filled_mask_if",))
 def fused_with_a_filled_mask_if_there_is_one(query, key, value, mask, given, scale):
     return torch_npu.npu_fused_infer_attention_score(
-        query,
-        key.contiguous(),
-        value.contiguous(),
+        contiguous(query),
+        contiguous(key),
+        contiguous(value),
         num_heads=query.shape[1],
         num_key_value_heads=key.shape[1],
         input_layout="BNSD",
@@ -107,9 +107,9 @@ def fused_with_a_filled_mask_if_there_is_one(query, key, value, mask, given, sca
 @rule.replacement(variants=("no_mask",))
 def fused_without_a_mask(query, key, value, scale):
     return torch_npu.npu_fused_infer_attention_score(
-        query,
-        key.contiguous(),
-        value.contiguous(),
+        contiguous(query),
+        contiguous(key),
+        contiguous(value),
         num_heads=query.shape[1],
         num_key_value_heads=key.shape[1],
         input_layout="BNSD",

@@ -75,13 +75,14 @@ def grouped_with_a_mask_if_there_is_one(
     key: Tensor,
     value: Tensor,
     mask: Mask,
+    given: Flag,
     repeats: Scalar,
     scale: Scalar = 1.0,
     rate: Scalar = 0.0,
     training: Flag = False,
 ):
     weights = torch.matmul(query, _repeat_kv(key, repeats).transpose(-2, -1)) * scale
-    if mask is not None:
+    if given:
         weights = weights + mask
     weights = F.dropout(F.softmax(weights, dim=-1), rate, training)
     return torch.matmul(weights, _repeat_kv(value, repeats))
@@ -93,12 +94,13 @@ def with_a_mask_if_there_is_one(
     key: Tensor,
     value: Tensor,
     mask: Mask,
+    given: Flag,
     scale: Scalar = 1.0,
     rate: Scalar = 0.0,
     training: Flag = False,
 ):
     weights = torch.matmul(query, key.transpose(-2, -1)) * scale
-    if mask is not None:
+    if given:
         weights = weights + mask
     weights = F.dropout(F.softmax(weights, dim=-1), rate, training)
     return torch.matmul(weights, value)
@@ -196,14 +198,14 @@ def soft_capped(query: Tensor, key: Tensor, cap: Scalar, scale: Scalar = 1.0):
 
 
 @rule.replacement(variants=("additive_mask", "additive_mask_grouped"))
-def fused_with_a_mask_if_there_is_one(query, key, value, mask, scale, rate, training):
+def fused_with_a_mask_if_there_is_one(query, key, value, mask, given, scale, rate, training):
     return torch_npu.npu_fusion_attention(
         query,
         key,
         value,
         query.shape[1],
         "BNSD",
-        atten_mask=_masked_out(mask, query, key) if mask is not None else None,
+        atten_mask=_masked_out(mask, query, key) if given else None,
         scale=scale,
         keep_prob=1.0 - rate if training else 1.0,
         inner_precise=2,
@@ -310,7 +312,8 @@ def sdpa_would_do(match: MatchView) -> Risk | None:
 @rule.example(shapes=[(2, 4, 8, 32), (1, 2, 5, 16)], variants=("additive_mask", "additive_mask_always"))
 def with_additive_mask(shape, dtype, parameter_dtype):
     masked = torch.ones(shape[2], shape[2], dtype=torch.bool).triu(1)[None, None]
-    return {**_states(shape, dtype), "mask": torch.zeros(masked.shape).masked_fill(masked, -1e4 * 3).to(dtype)}
+    mask = torch.zeros(masked.shape).masked_fill(masked, -3e4).to(dtype)
+    return {**_states(shape, dtype), "mask": mask, "given": True}
 
 
 @rule.example(

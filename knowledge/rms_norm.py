@@ -76,6 +76,48 @@ def epsilon_outside(x: Tensor, weight: Parameter, eps: Scalar):
     return weight * (x / (torch.sqrt(x.pow(2).mean(-1, keepdim=True)) + eps))
 
 
+_ONE_OPERATOR = Text(
+    "already one operator in new torch; worth it only where the installed torch takes it apart",
+    "在新版 torch 中已是单个算子；仅当所安装的 torch 会将其拆分时才值得替换",
+)
+
+
+@rule.pattern("functional", verdict=Verdict.CAUTION, reason=_ONE_OPERATOR, priority=Priority.LOW)
+def functional(x: Tensor, weight: Parameter, eps: Scalar, shape: Flag):
+    return F.rms_norm(x, shape, weight, eps)
+
+
+@rule.pattern("functional_plus_one", verdict=Verdict.CAUTION, reason=_ONE_OPERATOR, priority=Priority.LOW)
+def functional_plus_one(x: Tensor, weight: Parameter, eps: Scalar, shape: Flag):
+    return F.rms_norm(x, shape, 1.0 + weight, eps)
+
+
+_NORMALIZED = Text(
+    "F.normalize keeps its epsilon apart from the mean, so the results differ where the norm is near it",
+    "F.normalize 的 epsilon 作用于范数而非均值，范数接近 epsilon 时结果不同",
+)
+
+
+@rule.pattern("normalized", verdict=Verdict.CAUTION, reason=_NORMALIZED)
+def normalized(x: Tensor, weight: Parameter, scale: Scalar):
+    return F.normalize(x, dim=-1) * scale * weight
+
+
+@rule.replacement(variants=("functional",))
+def fused_functional(x, weight, eps):
+    return torch_npu.npu_rms_norm(x, weight, epsilon=eps)[0]
+
+
+@rule.replacement(variants=("functional_plus_one",))
+def fused_functional_plus_one(x, weight, eps):
+    return torch_npu.npu_rms_norm(x, 1.0 + weight, epsilon=eps)[0]
+
+
+@rule.replacement(variants=("normalized",))
+def fused_normalized(x, weight, scale):
+    return torch_npu.npu_rms_norm(x, weight * (scale * x.shape[-1] ** -0.5), epsilon=1e-12)[0]
+
+
 @rule.replacement
 def fused(x, weight, eps):
     return torch_npu.npu_rms_norm(x, weight, epsilon=eps)[0]
@@ -116,4 +158,6 @@ def inputs(shape, dtype, parameter_dtype):
         "weight": (torch.rand(shape[-1]) + 0.5).to(parameter_dtype),
         "eps": 1e-6,
         "given": True,
+        "scale": shape[-1] ** 0.5,
+        "shape": (shape[-1],),
     }

@@ -43,12 +43,9 @@ def _rotary_fits(x, cos):
     return x.shape[0] < 1000 and heads < 1000 and x.shape[-1] < 896 and (aligned or not heads_first)
 ''',
         "_complex_fits": '''\
-def _complex_fits(x, freqs):
-    """Whether npu_rotary_mul takes these in its interleave mode (limits of the operator's documentation)."""
-    if x.dim() != 4 or freqs.dim() != 4 or freqs.shape[-1] * 2 != x.shape[-1] or freqs.shape[0] != 1:
-        return False
-    heads = x.shape[1] if freqs.shape[1] == 1 else x.shape[2]
-    return x.shape[0] * heads < 1000 and x.shape[-1] < 896
+def _complex_fits(x):
+    """Whether npu_rotary_mul takes this in its interleave mode (limits of the operator's documentation)."""
+    return x.dim() == 4 and x.shape[0] * min(x.shape[1:3]) < 1000 and x.shape[-1] % 2 == 0 and x.shape[-1] < 896
 ''',
         "_interleaved_fits": '''\
 def _interleaved_fits(x, cos):
@@ -112,6 +109,26 @@ def complex_product(x: Tensor, freqs: Mask, shape: Flag):
     return torch.view_as_real(torch.view_as_complex(x.reshape(shape)) * freqs).flatten(3)
 
 
+@rule.pattern("complex", verdict=Verdict.CAUTION, reason=_BUILT_PER_CALL)
+def complex_product_of_the_last_dims(x: Tensor, freqs: Mask, shape: Flag):
+    return torch.view_as_real(torch.view_as_complex(x.reshape(shape)) * freqs).flatten(-2)
+
+
+@rule.pattern("complex", verdict=Verdict.CAUTION, reason=_BUILT_PER_CALL)
+def complex_product_shaped_back(x: Tensor, freqs: Mask, shape: Flag, back: Flag):
+    return torch.view_as_real(torch.view_as_complex(x.reshape(shape)) * freqs).reshape(back)
+
+
+@rule.pattern("complex", verdict=Verdict.CAUTION, reason=_BUILT_PER_CALL)
+def complex_product_unflattened(x: Tensor, freqs: Mask):
+    return torch.view_as_real(torch.view_as_complex(x.unflatten(3, (-1, 2))) * freqs).flatten(3, 4)
+
+
+@rule.pattern("complex", verdict=Verdict.CAUTION, reason=_BUILT_PER_CALL)
+def complex_product_of_the_last_dim_unflattened(x: Tensor, freqs: Mask):
+    return torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) * freqs).flatten(-2)
+
+
 @rule.replacement(variants=("half",))
 def fused(x, cos, sin):
     return torch_npu.npu_rotary_mul(x, cos, sin)
@@ -155,8 +172,8 @@ def fused_complex(x, freqs):
 
 
 @rule.guard("complex")
-def complex_fits(x, freqs):
-    return _complex_fits(x, freqs)
+def complex_fits(x):
+    return _complex_fits(x)
 
 
 @rule.guard("half", "half_negative")
@@ -211,6 +228,7 @@ def complex_table(shape, dtype, parameter_dtype):
         "x": torch.randn(shape).to(dtype),
         "freqs": torch.polar(torch.ones_like(angle), angle),
         "shape": (*shape[:-1], -1, 2),
+        "back": shape,
     }
 
 

@@ -119,7 +119,8 @@ def both_are_projections(match: MatchView) -> Refusal | None:
     """silu(a) * b is a SwiGLU when both are projections of one value; a gate on something else is not."""
     if match.same_source("gate", "up"):
         return None
-    if match.origin("gate") == "parameter" and match.origin("up") == "parameter" and not match.uses("norm"):
+    normed = match.uses("norm") or match.uses("rsqrt") or match.uses("mean")
+    if match.origin("gate") == "parameter" and match.origin("up") == "parameter" and not normed:
         return None
     return Refusal(Text("the two factors are no projections of one value", "两个因子不是同一值的投影"), None)
 

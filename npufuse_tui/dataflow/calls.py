@@ -100,6 +100,8 @@ def _named(frame: Frame, expression: ast.Call, dotted: str, function: Node) -> N
             inlined = inline(frame, expression, definer.module, definer, node, _arguments(frame, expression), {})
             if inlined is not None:
                 return inlined
+    if last in ACTIVATION_WORDS and len(expression.args) == 1 and not expression.keywords:
+        return frame.make(expression, "activation", _lowered(frame, expression.args[0]), function, attrs=(None,))
     return _unknown(frame, expression, function)
 
 
@@ -185,14 +187,34 @@ def call_value(frame: Frame, expression: ast.Call, function: Node) -> Node:
             if op == "rms_norm":
                 weight = frame.make(expression, "attribute", function, attrs=("weight",))
                 epsilon = frame.make(expression, "attribute", function, attrs=("eps",))
-                return frame.make(expression, "rms_norm", value, weight, epsilon)
+                return frame.make(expression, "rms_norm", value, frame.graph.constant(None), weight, epsilon)
             return frame.make(expression, op, value, attrs=attrs)
+    inlined = _stateless_module(frame, expression, function)
+    if inlined is not None:
+        return inlined
     if function.op in ("parameter", "phi", "attribute") and len(expression.args) == 1 and not expression.keywords:
         word = str(function.attrs[0]) if function.attrs else ""
         if word in ACTIVATION_WORDS:
             value = _lowered(frame, expression.args[0])
             return frame.make(expression, "activation", value, function, attrs=(usual_activation(frame, function),))
     return _unknown(frame, expression, function)
+
+
+def _stateless_module(frame: Frame, expression: ast.Call, function: Node) -> Node | None:
+    """A call of an attribute that holds a small module of the repo without weights of its own: an activation class."""
+    base = function.args[0] if function.op == "attribute" else None
+    if frame.owner is None or base is None or base.op != "parameter" or base.attrs[0] != "self":
+        return None
+    values = frame.owner.attribute(str(function.attrs[0]))
+    if len(values) != 1 or not isinstance(values[0][1], ast.Call):
+        return None
+    definer, value = values[0]
+    name = dotted_name(value.func)
+    held = definer.module.find_class(name) if name is not None else None
+    if held is None or len(held.methods) > 2 or "forward" not in held.methods or held.given("weight"):
+        return None
+    node = held.methods["forward"]
+    return inline(frame, expression, held.module, held, node, _arguments(frame, expression), {"self": function})
 
 
 def held_operator(owner: ClassInfo | None, function: Node, depth: int = 0) -> tuple[str, tuple[object, ...]] | None:
@@ -463,6 +485,10 @@ UNKNOWN = _Unknown()
 def _literal_of(node: Node) -> object:
     if node.is_constant:
         return node.value
+    if node.op == "add" and any(arg.op == "attribute" and arg.attrs == ("ndim",) for arg in node.args):
+        back = next((arg.value for arg in node.args if arg.is_constant), None)
+        if isinstance(back, int) and back < 0:
+            return back  # x.ndim - 1 is the last dim
     if node.op == "tuple" and all(arg.is_constant for arg in node.args):
         return tuple(arg.value for arg in node.args)
     return UNKNOWN

@@ -156,9 +156,27 @@ class Graph:
             if -len(args[0].args) <= index < len(args[0].args):
                 return args[0].args[index]
         if op == "getitem" and args[0].op == "shape" and args[1].is_constant and isinstance(args[1].value, int):
-            return self._intern("size", (args[0].args[0],), (args[1].value,))
+            return self.make("size", args[0].args[0], attrs=(args[1].value,))
+        if op == "size":
+            return self._size(args[0], attrs[0])
         if op == "getitem" and args[0].op == "chunk" and args[1].is_constant:
             return self._intern("piece", (args[0].args[0],), (*args[0].attrs, args[1].value))
+        return None
+
+    def _size(self, of: Node, dim: object) -> Node | None:
+        """A size that a reshape or an expand spells out, or that both arms of a choice share."""
+        if not isinstance(dim, int):
+            return None
+        if of.op in ("cast", "contiguous", "clone", "dropout", "softmax", "mul_scalar"):
+            return self.make("size", of.args[0], attrs=(dim,))
+        if of.op in ("reshape", "expand") and len(of.args) == 2 and of.args[1].op == "tuple":
+            sizes = of.args[1].args
+            if -len(sizes) <= dim < len(sizes) and not any(size.op == "starred" for size in sizes):
+                chosen = sizes[dim]
+                return chosen if chosen.value != -1 and chosen.op != "mul" else None
+        if of.op == "phi":
+            one, other = (self.make("size", arm, attrs=(dim,)) for arm in of.args[1:])
+            return one if one is other else None
         return None
 
     def _folded(self, op: str, args: tuple[Node, ...]) -> Node | None:

@@ -173,9 +173,10 @@ class Repository:
         places = sorted((self.root / folder).glob("*config*.py"))[:8]
         for path in [*places, self.root / file]:
             source = self._bytes(path.relative_to(self.root).as_posix())
-            found = words.search(source) if source is not None else None
-            if found is not None:
-                return found.group(1).decode()
+            said = set(words.findall(source)) if source is not None else set()
+            if said:
+                # two configurations in one file that differ (a text and a vision model) settle nothing
+                return said.pop().decode() if len(said) == 1 else None
         return None
 
     def _files(self, folder: str, level: int, module: str) -> tuple[str, ...]:

@@ -23,7 +23,21 @@ from npufuse_tui.rules import Replacement
 
 CHEAP = frozenset(
     {"cast", "contiguous", "clone", "piece", "chunk", "split", "getitem", "index", "transpose", "permute", "unsqueeze"}
-    | {"squeeze", "reshape", "size", "shape", "dtype", "tuple", "attribute", "parameter", "phi", "expand", "unbind"}
+    | {
+        "squeeze",
+        "reshape",
+        "view_as_complex",
+        "view_as_real",
+        "size",
+        "shape",
+        "dtype",
+        "tuple",
+        "attribute",
+        "parameter",
+        "phi",
+        "expand",
+        "unbind",
+    }
 )
 """Operations that move or view data: keeping one of them computes nothing of the chain twice."""
 

@@ -149,10 +149,33 @@ def find_region(function: FunctionGraph, text: SourceText, root: Node, inside: I
         site = site_of(node, root_site.statement)
         if site is not None and not _only_passes_on(node):
             statements.add(site.statement)
+    statements |= _chunk_statements(function, root_site.statement, inside)
     suite, first, last = _common(placed, statements, root_site.statement)
     region = Region(placed, suite, first, last, [Root(root, root_site)])
     _take_in_what_only_serves(region)
     return region
+
+
+def _chunk_statements(function: FunctionGraph, root: ast.stmt, inside: Iterable[Node]) -> set[ast.stmt]:
+    """Where pieces of the block are cut (`x = x.chunk(2)`), when what is cut there serves the block alone."""
+    found: set[ast.stmt] = set()
+    for node in list(inside):
+        if node.op != "piece":
+            continue
+        whole = function.graph.make("chunk", node.args[0], attrs=node.attrs[:2])
+        for site in whole.sites:
+            names = written_names([site.statement])
+            later = [
+                one
+                for one in ast.walk(function.scope.node)
+                if isinstance(one, ast.Name) and one.id in names and isinstance(one.ctx, ast.Load)
+            ]
+            inside_root = {id(one) for one in ast.walk(root)}
+            own = {id(one) for one in ast.walk(site.statement)}
+            after = [one for one in later if id(one) not in own and one.lineno > site.statement.lineno]
+            if after and all(id(one) in inside_root for one in after):
+                found.add(site.statement)
+    return found
 
 
 def _root_site(function: FunctionGraph, root: Node) -> Site | None:

@@ -92,6 +92,8 @@ def _built(node: Node, place: Place) -> str | None:
             return str(node.attrs[1]) if known_here else None
         case "dtype_name":
             return f"torch.{node.attrs[0]}"
+        case "index":
+            return _indexed(node, place)
     inner = [render(arg, place) for arg in node.args]
     if any(one is None for one in inner):
         return None
@@ -130,6 +132,27 @@ def _built(node: Node, place: Place) -> str | None:
                 return f"(-{parts[1]})"
             return f"({parts[0]} {INFIX[node.op]} {parts[1]})"
     return None
+
+
+def _indexed(node: Node, place: Place) -> str | None:
+    """`x[..., a:b]`."""
+    base = render(node.args[0], place)
+    parts = [_index_part(part, place) for part in node.args[1:]]
+    if base is None or any(part is None for part in parts):
+        return None
+    return f"{base}[{', '.join(str(part) for part in parts)}]"
+
+
+def _index_part(node: Node, place: Place) -> str | None:
+    if node.value is Ellipsis:
+        return "..."
+    if node.op != "slice":
+        return render(node, place)
+    bounds = ["" if one.is_constant and one.value is None else render(one, place) for one in node.args]
+    if any(bound is None for bound in bounds):
+        return None
+    low, high, step = (str(bound) for bound in bounds)
+    return f"{low}:{high}:{step}" if step else f"{low}:{high}"
 
 
 def is_simple(code: str) -> bool:

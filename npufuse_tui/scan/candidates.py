@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.match import Match
+from npufuse_tui.judgement.gates.choose import Offer, offer
 from npufuse_tui.judgement.risks.already_fused import Fused, already_fused
 from npufuse_tui.language import Text
 from npufuse_tui.model import (
@@ -19,7 +20,6 @@ from npufuse_tui.model import (
     Candidate,
     Edit,
     Estimate,
-    Gate,
     Prelude,
     Priority,
     ProofPlan,
@@ -32,7 +32,7 @@ from npufuse_tui.rewrite.diff import splices_diff
 from npufuse_tui.rewrite.edit import Guarded, edit_of, file_edit, guarded_block
 from npufuse_tui.rewrite.fallback import tokens
 from npufuse_tui.rewrite.fused_branch import FusedBranch, build, expand
-from npufuse_tui.rewrite.gate import environment_gate, environment_preludes, imported
+from npufuse_tui.rewrite.gate import environment_gate, imported, torch_npu_import, torch_npu_may_lack
 from npufuse_tui.rewrite.region import CannotRewrite, Region, find_region, site_of
 from npufuse_tui.rewrite.render import render, render_input
 from npufuse_tui.rewrite.text import SourceText
@@ -150,7 +150,7 @@ class _Edited:
     diff: str
     guarded: Guarded
     branch: FusedBranch
-    gate: Gate
+    offered: Offer
     proof: ProofPlan
 
 
@@ -160,9 +160,10 @@ def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
     function = block.matches[0].function
     module = function.module
     branch = build(function, text, region, block.matches)
-    gate = environment_gate(rule)
+    offered = offer(function, rule, environment_gate(rule, module), torch_npu_may_lack(module))
+    gate = offered.gates[0]
     guarded = guarded_block(region, branch, gate, _conditions(rule, block.matches, branch))
-    preludes = [*environment_preludes(rule, module), *_needed_preludes(rule, guarded, module)]
+    preludes = [*torch_npu_import(module), *gate.preludes, *_needed_preludes(rule, guarded, module)]
     change = file_edit(module.file, text.data, guarded, preludes)
     splices = all_splices(text, [change], module.tree)
     try:
@@ -177,7 +178,7 @@ def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
         splices_diff(module.file, text, splices),
         guarded,
         branch,
-        gate,
+        offered,
         plan(rule, region, branch, guarded),
     )
 
@@ -310,8 +311,9 @@ def _described(
         edit=edited.edit if edited else None,
         diff=edited.diff if edited else None,
         risks=risks,
-        gate=edited.gate if edited else None,
-        gates=(edited.gate,) if edited else (),
+        gate=edited.offered.gates[0] if edited else None,
+        gates=edited.offered.gates if edited else (),
+        reuse=edited.offered.reuse if edited else (),
         chain=steps,
         estimate=counted,
         bindings=bindings,

@@ -6,7 +6,7 @@ import ast
 import re
 
 from npufuse_tui.dataflow.graph import Node, strip_casts
-from npufuse_tui.dataflow.match import Match
+from npufuse_tui.dataflow.match import Match, is_scalar
 from npufuse_tui.dataflow.source import dotted_name
 
 ORIGINS = {"module_linear": "linear", "phi": "choice", "piece": "chunk", "index": "slice"}
@@ -109,6 +109,8 @@ def _producer(node: Node) -> tuple[tuple[object, ...], tuple[int, ...]] | None:
     node = strip_casts(node)
     if node.op in ("reshape", "transpose", "permute", "unsqueeze", "squeeze", "dropout"):
         return _producer(node.args[0])
+    if node.op == "mul" and any(is_scalar(arg) for arg in node.args):
+        return _producer(next((arg for arg in node.args if not is_scalar(arg)), node.args[0]))
     if node.op == "module_linear":
         return ((node.args[1].id,), (node.args[0].id,))
     if node.op == "call" and len(node.args) > 1:
