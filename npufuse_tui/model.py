@@ -110,11 +110,17 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The switch in front of the fused branch: `expression` is the code that is written in the guard."""
+    """The switch in front of the fused branch: `expression` is the code that is written in the guard.
+
+    `preludes` are the lines that the expression needs in the file of the guard, `files` the edits elsewhere (where the
+    repo keeps its arguments).
+    """
 
     kind: GateKind
     expression: str
     why: Text
+    preludes: tuple[Prelude, ...] = ()
+    files: tuple[FileEdit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from npufuse_tui.errors import WrongInput
 from npufuse_tui.language import Text
-from npufuse_tui.model import Candidate, Gate, Splice
+from npufuse_tui.model import Candidate, FileEdit, Gate, Splice
 
 
 def with_gate(candidate: Candidate, gate: Gate, sources: dict[str, bytes]) -> Candidate:
@@ -26,14 +27,44 @@ def with_gate(candidate: Candidate, gate: Gate, sources: dict[str, bytes]) -> Ca
                 id=candidate.id, gate=gate.expression
             )
         )
-    old = candidate.gate.expression
     files = tuple(
-        replace(one, splices=tuple(_exchanged(splice, old, gate.expression) for splice in one.splices))
-        for one in candidate.edit.files
+        sorted(_with_files(_without(candidate, gate), gate.files).values(), key=lambda one: one.file != candidate.file)
     )
     for one in files:
         prove(sources[one.file], compose(sources[one.file], [one]), [one])
     return replace(candidate, gate=gate, edit=edit_of(files), diff=edits_diff(sources, files), check=None)
+
+
+def _without(candidate: Candidate, gate: Gate) -> dict[str, FileEdit]:
+    """The candidate's edits with the new expression, and without what only the gate before needed."""
+    assert candidate.edit is not None and candidate.gate is not None
+    old = candidate.gate
+    gone = {splice for one in old.files for splice in one.splices}
+    found: dict[str, FileEdit] = {}
+    for one in candidate.edit.files:
+        splices = tuple(
+            _exchanged(splice, old.expression, gate.expression) for splice in one.splices if splice not in gone
+        )
+        preludes = one.preludes
+        if one.file == candidate.file:
+            keys = {prelude.key for prelude in (*old.preludes, *gate.preludes)}
+            preludes = (*(prelude for prelude in preludes if prelude.key not in keys), *gate.preludes)
+        if splices:
+            found[one.file] = replace(one, splices=splices, preludes=preludes)
+    return found
+
+
+def _with_files(edits: dict[str, FileEdit], more: Iterable[FileEdit]) -> dict[str, FileEdit]:
+    """The edits with others put in, one edit a file."""
+    found = dict(edits)
+    for one in more:
+        known = found.get(one.file)
+        if known is None:
+            found[one.file] = one
+        else:
+            preludes = {prelude.key: prelude for prelude in (*known.preludes, *one.preludes)}
+            found[one.file] = replace(known, splices=(*known.splices, *one.splices), preludes=tuple(preludes.values()))
+    return found
 
 
 def _exchanged(splice: Splice, old: str, new: str) -> Splice:

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from npufuse_tui.dataflow.source import FunctionNode, dotted_name
+from npufuse_tui.judgement.npu_words import names_an_npu, names_fusion
 from npufuse_tui.language import Text
 from npufuse_tui.model import Risk, Severity
-
-_SWITCH = re.compile(r"npu|ascend|fused|fusion", re.IGNORECASE)
 
 _MESSAGE = Text(
     "already fused: on an NPU line {line} calls {name} instead of these lines",
@@ -49,7 +48,7 @@ def already_fused(
     """
     modules = {"torch_npu", *aliases}
     for instead, switch in (*_instead_of(function, statement), *_inside(statement, expression)):
-        named = switch is not None and _SWITCH.search(ast.unparse(switch)) is not None
+        named = switch is not None and _speaks_of_it(ast.unparse(switch))
         for node in instead:
             for call in ast.walk(node):
                 if not isinstance(call, ast.Call):
@@ -58,6 +57,10 @@ def already_fused(
                 if name is not None and (named or _last(name) == _last(api)):
                     return Fused(name, call.lineno)
     return None
+
+
+def _speaks_of_it(test: str) -> bool:
+    return names_an_npu(test) or names_fusion(test)
 
 
 def _operator(call: ast.Call, modules: set[str]) -> str | None:
