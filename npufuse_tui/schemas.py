@@ -83,7 +83,7 @@ def resolve(version: str | None) -> str:
     known = versions()
     if plain in known:
         return plain
-    if not re.match(r"\d+\.\d+", plain):
+    if not re.fullmatch(r"\d+(\.\d+)+(\.?(post|rc|dev|a|b)\d+)*", plain, re.ASCII):
         raise WrongInput(
             Text(
                 "“{version}” is not a version of torch_npu; give one such as {newest} (known: {known})",

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from npufuse_tui import __version__, schemas
+from npufuse_tui.errors import MachineLacks
+from npufuse_tui.language import Text
 
 SUFFIX = "+npufuse.emulated"
 _RUNTIME = Path(__file__).resolve().parent / "runtime"
@@ -34,16 +36,12 @@ def emulated(
     `version` is the torch_npu to emulate; None takes the one that is installed where the child runs, else the newest
     that is known. `strict` makes documented limits of the NPU errors, else they are warnings. `log` is a file to which
     the child adds JSON lines about what it emulated. `folder` is where the files are laid out, by default in the
-    user's cache. Raises WrongInput for a version that is none, OSError where the folder cannot be written.
+    user's cache. Raises WrongInput for a version that is none, MachineLacks where the folder cannot be written.
     """
     found = dict(environ)
     path = lay_out(version, folder)
-    found["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(path), *_without_ours(environ.get("PYTHONPATH", ""), path)])
-    )
-    found["NPUFUSE_EMULATED_TORCH_NPU"] = version.strip() if version and version != "newest" else "auto"
-    if version == "newest":
-        found["NPUFUSE_EMULATED_TORCH_NPU"] = schemas.NEWEST
+    found["PYTHONPATH"] = os.pathsep.join([str(path), *_without_ours(environ.get("PYTHONPATH", ""), path)])
+    found["NPUFUSE_EMULATED_TORCH_NPU"] = _plain(version) if version else "auto"
     found["NPUFUSE_EMULATED_STRICT"] = "1" if strict else "0"
     found["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1"
     found.pop("NPUFUSE_EMULATED_LOG", None)
@@ -54,7 +52,7 @@ def emulated(
 
 def lay_out(version: str | None = None, folder: Path | None = None) -> Path:
     """The folder to put on PYTHONPATH: made once for each content and version, and whole or not there at all."""
-    shown = version.strip().split("+")[0] if version and version != "newest" else schemas.NEWEST
+    shown = _plain(version)
     schemas.resolve(shown)
     digest = hashlib.sha256()
     files = _files()
@@ -64,13 +62,27 @@ def lay_out(version: str | None = None, folder: Path | None = None) -> Path:
     target = root / f"{__version__}-{digest.hexdigest()[:16]}-torch_npu-{shown}"
     if target.is_dir():
         return target
-    root.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=".making-", dir=root))
+    try:
+        _make(target, files, shown)
+    except OSError as error:
+        raise MachineLacks(
+            Text(
+                "the emulator cannot be laid out in {folder} ({reason}); make it writable, or set XDG_CACHE_HOME to a "
+                "folder that is",
+                "无法在 {folder} 中放置模拟器（{reason}）；请使其可写，或将 XDG_CACHE_HOME 设为可写的目录",
+            ).format(folder=root, reason=error.strerror or error)
+        ) from error
+    return target
+
+
+def _make(target: Path, files: list[tuple[str, Path]], version: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=".making-", dir=target.parent))
     try:
         for relative, source in files:
             (made / relative).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, made / relative)
-        _write_metadata(made / f"torch_npu-{shown}{SUFFIX}.dist-info", shown)
+        _write_metadata(made / f"torch_npu-{version}{SUFFIX}.dist-info", version)
         made.chmod(0o755)
         try:
             made.rename(target)
@@ -79,7 +91,10 @@ def lay_out(version: str | None = None, folder: Path | None = None) -> Path:
                 raise
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    return target
+
+
+def _plain(version: str | None) -> str:
+    return version.strip().split("+")[0] if version and version != "newest" else schemas.NEWEST
 
 
 def _files() -> list[tuple[str, Path]]:
@@ -106,7 +121,8 @@ def _write_metadata(folder: Path, version: str) -> None:
 
 def _without_ours(pythonpath: str, target: Path) -> list[str]:
     """The entries of a PYTHONPATH but for earlier folders of the emulator (an emulated process that starts another)."""
-    return [entry for entry in pythonpath.split(os.pathsep) if entry and Path(entry).parent != target.parent]
+    entries = pythonpath.split(os.pathsep) if pythonpath else []
+    return [entry for entry in entries if not entry or Path(entry).parent != target.parent]
 
 
 def _cache() -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from npufuse_tui import schemas
 from npufuse_tui.emulator.environment import emulated, lay_out
-from npufuse_tui.errors import WrongInput
+from npufuse_tui.errors import MachineLacks, WrongInput
 
 
 def child(code: str, environment: dict[str, str], *flags: str) -> str:
@@ -182,11 +182,30 @@ print(len(torch_npu._operators), sum(torch_npu._operators.values()))
     assert emulated_here > 25
 
 
-@pytest.mark.parametrize("version", ["latest", "abc", "2", "../../etc"])
+@pytest.mark.parametrize(
+    "version", ["latest", "abc", "2", "../../etc", "2.6.0/../../x", "2.6.0 ; rm", "２.６.０", "2.6.0-x"]
+)
 def test_versions_that_are_none(folder: Path, version: str) -> None:
     with pytest.raises(WrongInput, match="is not a version of torch_npu"):
         emulated(os.environ, version=version, folder=folder)
     assert not folder.exists()
+
+
+def test_a_version_as_the_emulator_tells_it(folder: Path) -> None:
+    found = emulated(os.environ, version="2.13.0+npufuse.emulated", folder=folder)
+    assert found["NPUFUSE_EMULATED_TORCH_NPU"] == "2.13.0"
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineLacks, match=r"cannot be laid out in .*XDG_CACHE_HOME"):
+        emulated(os.environ, folder=tmp_path / "file" / "emulator")
+
+
+def test_an_empty_entry_of_the_path_is_the_current_folder(folder: Path) -> None:
+    found = emulated({"PYTHONPATH": "/a::/b"}, folder=folder)
+    assert found["PYTHONPATH"].split(os.pathsep)[1:] == ["/a", "", "/b"]
+    assert os.pathsep not in emulated({"PYTHONPATH": ""}, folder=folder)["PYTHONPATH"]
 
 
 def test_it_is_laid_out_once(folder: Path) -> None:

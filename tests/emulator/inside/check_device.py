@@ -77,6 +77,16 @@ def test_checkpoints_written_and_read():
         assert torch.equal(torch.load(file, map_location=place)["weight"], torch.ones(2))
 
 
+def test_checkpoints_written_on_an_npu(monkeypatch):
+    file = io.BytesIO()
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.serialization, "location_tag", lambda storage: "npu:3")
+        torch.save({"weight": torch.ones(2)}, file)
+    assert b"npu:3" in file.getvalue()
+    file.seek(0)
+    assert torch.equal(torch.load(file)["weight"], torch.ones(2))
+
+
 def test_copies():
     model = torch.nn.Linear(2, 2).npu()
     assert copy.deepcopy(model).weight.is_npu
