@@ -13,7 +13,7 @@ from npufuse_tui.scan.scanner import ScanOptions, scan
 
 @pytest.fixture
 def agrees(tmp_path: Path) -> Callable[[Path], None]:
-    """Asserts that a scan of the input finds what its marks say: rule, verdict, first and last line, and nothing else."""
+    """Asserts that a scan of the input finds what its marks say: rule, verdict, lines, nothing else."""
 
     def check(source: Path) -> None:
         expected = lay_out(source, tmp_path / "repo")

@@ -1,4 +1,4 @@
-"""What is said of the ways in which public code writes this family: inputs/norm, one file a row of the table."""
+"""What is said of the ways in which public code writes this: inputs/norm, one file a row of the table."""
 
 from __future__ import annotations
 
