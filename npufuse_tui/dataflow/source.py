@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from npufuse_tui.dataflow.repository import Repository
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -139,75 +140,6 @@ class SourceModule:
         level, module, original = self.relative[name]
         found = self.repository.resolve(self.file, level, module, keyword + original.encode())
         return (found, original) if found is not None else None
-
-
-class Repository:
-    """The files of a scan's root that an import may lead to; each is read and parsed once."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
-        self._places = lru_cache(maxsize=8192)(self._files)
-        self._bytes = lru_cache(maxsize=512)(self._read)
-        self._load = lru_cache(maxsize=256)(self._parse)
-        self._defaults = lru_cache(maxsize=4096)(self._default_in)
-
-    def resolve(self, file: str, level: int, module: str, definition: bytes) -> SourceModule | None:
-        """The file that `from <module> import` of `file` means, when it holds the words of the definition.
-
-        A file without them is not parsed: looking at bytes is a hundred times as quick.
-        """
-        for path in self._places(Path(file).parent.as_posix(), level, module):
-            source = self._bytes(path)
-            if source is not None and definition in source:
-                return self._load(path)
-        return None
-
-    def default_of(self, file: str, field: str) -> str | None:
-        """The string that a configuration beside the file (or the file itself) gives to a field by default."""
-        return self._defaults(Path(file).parent.as_posix(), file, field)
-
-    def _default_in(self, folder: str, file: str, field: str) -> str | None:
-        if not field.isidentifier():
-            return None
-        words = re.compile(rb"\b" + field.encode() + rb"""\s*(?::[^=\n]+)?=\s*["']([\w.-]+)["']""")
-        places = sorted((self.root / folder).glob("*config*.py"))[:8]
-        for path in [*places, self.root / file]:
-            source = self._bytes(path.relative_to(self.root).as_posix())
-            said = set(words.findall(source)) if source is not None else set()
-            if said:
-                # two configurations in one file that differ (a text and a vision model) settle nothing
-                return said.pop().decode() if len(said) == 1 else None
-        return None
-
-    def _files(self, folder: str, level: int, module: str) -> tuple[str, ...]:
-        parts = module.split(".") if module else []
-        here = Path(folder)
-        if level:
-            places = [here.joinpath(*[".."] * (level - 1), *parts)]
-        else:
-            places = [top.joinpath(*parts) for top in dict.fromkeys([Path(), Path("src"), here, *here.parents])]
-        found: list[str] = []
-        for place in places:
-            for path in (place.with_name(place.name + ".py") if place.name else None, place / "__init__.py"):
-                if path is not None and (self.root / path).is_file():
-                    real = (self.root / path).resolve()
-                    if self.root in real.parents:
-                        found.append(real.relative_to(self.root).as_posix())
-        return tuple(found)
-
-    def _read(self, file: str) -> bytes | None:
-        try:
-            path = self.root / file
-            return path.read_bytes() if path.stat().st_size <= LARGEST_IMPORTED else None
-        except OSError:
-            return None
-
-    def _parse(self, file: str) -> SourceModule | None:
-        source = self._bytes(file)
-        try:
-            return read_module(file, source, self) if source is not None else None
-        except (SyntaxError, ValueError, RecursionError):
-            return None
 
 
 def read_module(file: str, source: bytes, repository: Repository | None = None) -> SourceModule:

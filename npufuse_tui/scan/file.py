@@ -12,7 +12,8 @@ import npufuse_tui.dataflow.expressions  # noqa: F401  (lowering and expressions
 from npufuse_tui.dataflow.lower import FunctionGraph, lower_function
 from npufuse_tui.dataflow.match import Match, find
 from npufuse_tui.dataflow.pattern import CompiledPattern, compile_pattern
-from npufuse_tui.dataflow.source import Repository, Scope, SourceModule, read_module, scopes
+from npufuse_tui.dataflow.repository import Repository
+from npufuse_tui.dataflow.source import Scope, SourceModule, read_module, scopes
 from npufuse_tui.language import Text
 from npufuse_tui.model import Candidate, SkippedFile
 from npufuse_tui.rewrite.text import SourceText
@@ -136,7 +137,7 @@ def generated_from(module: SourceModule, repository: Repository) -> str | None:
         return None
     said = found.group(1).decode(errors="replace")
     beside = Path(module.file).with_name(Path(said).name).as_posix()
-    return beside if (repository.root / beside).is_file() else said
+    return beside if repository.has_file(module.file, beside) else said
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from npufuse_tui.dataflow.source import Repository
+from npufuse_tui.dataflow.repository import Repository
 from npufuse_tui.scan.discover import Found
 from npufuse_tui.scan.file import FileResult, scan_file, worker_rules
 
