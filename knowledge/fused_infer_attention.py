@@ -55,8 +55,8 @@ def _infer_attention_fits(query, key):
 for _name in ("grouped_with_a_mask_if_there_is_one", "with_a_mask_if_there_is_one"):
     rule.pattern("additive_mask")(getattr(training, _name))
 for _name in ("with_a_mask", "grouped_with_a_mask"):
-    rule.pattern("mask")(getattr(training, _name))
-rule.pattern("mask")(training.with_a_filled_mask)
+    rule.pattern("additive_mask_always")(getattr(training, _name))
+rule.pattern("filled_mask")(training.with_a_filled_mask)
 rule.pattern("filled_mask_if")(training.with_a_filled_mask_if_there_is_one)
 rule.pattern("no_mask")(training.without_a_mask)
 rule.pattern("soft_capped", verdict=Verdict.REFUSED, reason=training._CAPPED)(training.soft_capped)
@@ -76,7 +76,7 @@ def fused_with_a_mask_if_there_is_one(query, key, value, mask, given, scale):
     )[0]
 
 
-@rule.replacement(variants=("mask",))
+@rule.replacement(variants=("additive_mask_always", "filled_mask"))
 def fused_with_a_mask(query, key, value, mask, scale):
     return torch_npu.npu_fused_infer_attention_score(
         contiguous(query),
@@ -122,12 +122,17 @@ def fits(query, key):
     return not torch.is_grad_enabled() and _infer_attention_fits(query, key)
 
 
-rule.condition("additive_mask", "mask")(training.what_is_added_is_a_mask)
+rule.condition("additive_mask", "additive_mask_always")(training.what_is_added_is_a_mask)
 
 
-@rule.example(shapes=[(2, 4, 8, 32), (1, 2, 5, 16)], variants=("additive_mask", "mask", "filled_mask_if"))
-def with_mask(shape, dtype, parameter_dtype):
+@rule.example(shapes=[(2, 4, 8, 32), (1, 2, 5, 16)], variants=("filled_mask", "filled_mask_if"))
+def with_filled_mask(shape, dtype, parameter_dtype):
     return {**training.with_filled_mask(shape, dtype, parameter_dtype), "repeats": 1}
+
+
+@rule.example(shapes=[(2, 4, 8, 32), (1, 2, 5, 16)], variants=("additive_mask", "additive_mask_always"))
+def with_additive_mask(shape, dtype, parameter_dtype):
+    return {**training.with_additive_mask(shape, dtype, parameter_dtype), "repeats": 1}
 
 
 @rule.example(shapes=[(2, 4, 8, 32), (1, 2, 5, 16)])
