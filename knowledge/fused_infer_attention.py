@@ -33,6 +33,7 @@ rule = Rule(
     output_dtype="query",
     priority=Priority.HIGH,
     may_be_none=True,
+    at_most={"head_dim": 512, "heads": 256},
     outputs=1,
     memory_passes=4,
     helpers={

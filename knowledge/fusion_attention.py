@@ -34,6 +34,7 @@ rule = Rule(
     output_dtype="query",
     priority=Priority.HIGH,
     may_be_none=True,
+    at_most={"head_dim": 768, "heads": 256},
     outputs=1,
     memory_passes=4,
     defaults={"scale": 1.0, "keep_prob": 1.0},

@@ -76,6 +76,11 @@ def epsilon_outside(x: Tensor, weight: Parameter, eps: Scalar):
     return weight * (x / (torch.sqrt(x.pow(2).mean(-1, keepdim=True)) + eps))
 
 
+@rule.pattern("clamped_norm", verdict=Verdict.CAUTION, reason=_NEAR_EPSILON)
+def clamped_norm(x: Tensor, weight: Parameter, scale: Scalar, eps: Scalar):
+    return x / (x.norm(dim=-1, keepdim=True) * scale).clamp(min=eps) * weight
+
+
 _ONE_OPERATOR = Text(
     "already one operator in new torch; worth it only where the installed torch takes it apart",
     "在新版 torch 中已是单个算子；仅当所安装的 torch 会将其拆分时才值得替换",
@@ -111,6 +116,11 @@ def fused_functional(x, weight, eps):
 @rule.replacement(variants=("functional_plus_one",))
 def fused_functional_plus_one(x, weight, eps):
     return torch_npu.npu_rms_norm(x, 1.0 + weight, epsilon=eps)[0]
+
+
+@rule.replacement(variants=("clamped_norm",))
+def fused_clamped_norm(x, weight, scale, eps):
+    return torch_npu.npu_rms_norm(x, weight * (x.shape[-1] ** -0.5 / scale), epsilon=eps * eps)[0]
 
 
 @rule.replacement(variants=("normalized",))
@@ -149,6 +159,11 @@ def nothing_is_subtracted(match: MatchView) -> Refusal | None:
     if match.origin("x") == "add" and "mean" in match.made_with("x"):
         return Refusal(Text("the mean is subtracted: a LayerNorm", "减去了均值：这是 LayerNorm"), None)
     return None
+
+
+@rule.example(shapes=[(2, 8, 64), (3, 5, 128), (4, 32)], variants=("clamped_norm",))
+def inputs_of_a_clamped_norm(shape, dtype, parameter_dtype):
+    return {**inputs(shape, dtype, parameter_dtype), "scale": shape[-1] ** -0.5}
 
 
 @rule.example(shapes=[(2, 8, 64), (3, 5, 128), (4, 32), (1, 1, 96)])

@@ -28,7 +28,17 @@ rule = Rule(
     products=("A2", "A3"),
     docs="op-plugin: npu_swiglu",
     needs=(
-        (rb"silu", rb"SiLU", rb"sigmoid", rb"[sS]wish", rb"act_f", rb"activation", rb"act\(", rb"hidden_act"),
+        (
+            rb"silu",
+            rb"SiLU",
+            rb"sigmoid",
+            rb"[sS]wish",
+            rb"relu\(",
+            rb"act_f",
+            rb"activation",
+            rb"act\(",
+            rb"hidden_act",
+        ),
         (rb"\*",),
     ),
     output_dtype="gate",
@@ -63,6 +73,17 @@ def sliced_halves(hidden: Tensor, size: Scalar):
     return F.silu(hidden[..., :size]) * hidden[..., size:]
 
 
+@rule.pattern("packed_weight")
+def linear_of_each_half(x: Tensor, weight: Tensor, size: Scalar):
+    return F.silu(F.linear(x, weight[:size])) * F.linear(x, weight[size:])
+
+
+@rule.pattern("packed_weight")
+def linear_of_each_piece(x: Tensor, weight: Tensor):
+    gate, up = weight.chunk(2, dim=0)
+    return F.silu(F.linear(x, gate)) * F.linear(x, up)
+
+
 @rule.pattern("halves_dim_1")
 def halves_of_dim_1(hidden: Tensor):
     gate, up = hidden.chunk(2, dim=1)
@@ -82,6 +103,11 @@ _CLAMPED = Text(
 
 
 @rule.pattern("clamped", verdict=Verdict.REFUSED, reason=_CLAMPED)
+def clamped_below_one_limit(gate: Tensor, up: Tensor, low: Scalar, high: Scalar):
+    return F.silu(gate.clamp(max=high)) * up.clamp(min=low, max=high)
+
+
+@rule.pattern("clamped", verdict=Verdict.REFUSED, reason=_CLAMPED)
 def clamped(gate: Tensor, up: Tensor, alpha: Scalar):
     return (up + 1) * (gate * torch.sigmoid(gate * alpha))
 
@@ -97,6 +123,11 @@ def relu_gate(gate: Tensor, up: Tensor):
 @rule.replacement(variants=("two_inputs",))
 def fused(gate, up):
     return torch_npu.npu_swiglu(torch.cat([gate, up], dim=-1), dim=-1)
+
+
+@rule.replacement(variants=("packed_weight",))
+def fused_packed_weight(x, weight):
+    return torch_npu.npu_swiglu(F.linear(x, weight), dim=-1)
 
 
 @rule.replacement(variants=("halves",))
@@ -143,6 +174,12 @@ def concat_costs(match: MatchView) -> Risk | None:
 @rule.example(shapes=[(2, 8, 64), (3, 5, 32), (4, 16)], variants=("two_inputs", "clamped", "relu_gate"))
 def two(shape, dtype, parameter_dtype):
     return {"gate": torch.randn(shape).to(dtype), "up": torch.randn(shape).to(dtype)}
+
+
+@rule.example(shapes=[(2, 8, 64), (3, 6, 32), (4, 16)], variants=("packed_weight",))
+def packed(shape, dtype, parameter_dtype):
+    weight = torch.randn(2 * shape[-1], shape[-1]) * shape[-1] ** -0.5
+    return {"x": torch.randn(shape).to(dtype), "weight": weight.to(dtype), "size": shape[-1]}
 
 
 @rule.example(shapes=[(2, 8, 64), (3, 6, 32), (4, 16)])

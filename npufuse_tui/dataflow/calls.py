@@ -526,9 +526,9 @@ def _spelled(
         dim = operands[2].value if len(operands) > 2 else 0
         size = operands[1]
         base = operands[0]
-        if size.op == "floordiv" and size.args[1].value == 2 and size.args[0].op == "size":
-            if size.args[0].args[0] is base and size.args[0].attrs[0] == dim:
-                return frame.make(expression, "chunk", base, attrs=(2, dim))
+        halves = size.op == "floordiv" and size.args[1].value == 2 and isinstance(dim, int)
+        if halves and size.args[0] is frame.graph.size_of(base, dim):  # type: ignore[arg-type]
+            return frame.make(expression, "chunk", base, attrs=(2, dim))
         return frame.make(expression, "split", base, size, attrs=(dim,))
     if name == "silu" and given.get("inplace") is not None and given["inplace"].value is True:
         frame.into.mutated.append((operands[0], frame.statement or ast.Pass()))

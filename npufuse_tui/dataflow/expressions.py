@@ -181,20 +181,29 @@ def _part_of_sequence(frame: Frame, expression: ast.expr, base: Node, part: Node
 
 def _index(frame: Frame, expression: ast.expr, base: Node, parts: list[Node]) -> Node:
     """`base[...]`. The first and the second half of the last dim are pieces, as chunk(2, -1) gives them."""
+    if len(parts) >= 2 and parts[-1].op == "slice" and all(_is_whole(part) for part in parts[:-1]):
+        # x[:, :, :, ::2] of four dims is x[..., ::2]
+        parts = [frame.graph.constant(...), parts[-1]]
     if len(parts) == 2 and parts[0].value is Ellipsis and parts[1].op == "slice":
         low, high, step = parts[1].args
         if step.value is None and step.is_constant:
-            if low.value is None and low.is_constant and _is_half(high, base):
+            if low.value is None and low.is_constant and _is_half(frame, high, base):
                 return frame.make(expression, "piece", base, attrs=(2, -1, 0))
-            if high.value is None and high.is_constant and _is_half(low, base):
+            if high.value is None and high.is_constant and _is_half(frame, low, base):
                 return frame.make(expression, "piece", base, attrs=(2, -1, 1))
     return frame.make(expression, "index", base, *parts)
 
 
-def _is_half(bound: Node, of: Node) -> bool:
+def _is_whole(part: Node) -> bool:
+    return part.op == "slice" and all(bound.is_constant and bound.value is None for bound in part.args)
+
+
+def _is_half(frame: Frame, bound: Node, of: Node) -> bool:
     if bound.op != "floordiv" or bound.args[1].value != 2:
         return False
-    return bound.args[0].op == "size" and bound.args[0].args[0] is of and bound.args[0].attrs[0] == -1
+    whole = bound.args[0]
+    counted = whole.op == "size" and whole.attrs[0] in (2, 3) and whole.args[0] is of
+    return whole is frame.graph.size_of(of, -1) or counted
 
 
 def _comprehension(frame: Frame, expression: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Node:

@@ -163,19 +163,23 @@ class Graph:
             return self._intern("piece", (args[0].args[0],), (*args[0].attrs, args[1].value))
         return None
 
+    def size_of(self, of: Node, dim: int) -> Node:
+        """The node of `of.size(dim)`, without saying that it is written anywhere."""
+        return self._size(of, dim) or self._intern("size", (of,), (dim,))
+
     def _size(self, of: Node, dim: object) -> Node | None:
         """A size that a reshape or an expand spells out, or that both arms of a choice share."""
         if not isinstance(dim, int):
             return None
         if of.op in ("cast", "contiguous", "clone", "dropout", "softmax", "mul_scalar"):
-            return self.make("size", of.args[0], attrs=(dim,))
+            return self.size_of(of.args[0], dim)
         if of.op in ("reshape", "expand") and len(of.args) == 2 and of.args[1].op == "tuple":
             sizes = of.args[1].args
             if -len(sizes) <= dim < len(sizes) and not any(size.op == "starred" for size in sizes):
                 chosen = sizes[dim]
                 return chosen if chosen.value != -1 and chosen.op != "mul" else None
         if of.op == "phi":
-            one, other = (self.make("size", arm, attrs=(dim,)) for arm in of.args[1:])
+            one, other = (self.size_of(arm, dim) for arm in of.args[1:])
             return one if one is other else None
         return None
 
@@ -252,8 +256,9 @@ class Graph:
         for total, factor in ((left, right), (right, left)):
             plain = strip_casts(total)
             if plain.op == "sum" and factor.op == "reciprocal" and factor.args[0].op == "size":
-                size = factor.args[0]
-                if size.attrs[0] == _only(plain.attrs[0]) and same_shape(size.args[0], plain.args[0]):
+                size, dim = factor.args[0], _only(plain.attrs[0])
+                summed = strip_elementwise(plain.args[0])
+                if isinstance(dim, int) and (size.attrs[0] == dim and same_shape(size.args[0], summed)):
                     return self._intern("mean", plain.args, plain.attrs)
         return None
 

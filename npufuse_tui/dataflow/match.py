@@ -244,6 +244,9 @@ def _same_attrs(pattern: Node, subject: Node) -> bool:
         return False
     if pattern.op == "transpose":
         return _same_dims(pattern.attrs, subject.attrs)
+    if pattern.op in ("cat", "stack", "softmax"):
+        # the third or the fourth dim, counted from the front, where the pattern says the last
+        return pattern.attrs == (-1,) and subject.attrs[0] in (2, 3)
     return False
 
 

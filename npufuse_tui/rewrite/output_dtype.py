@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection
+
 from npufuse_tui.dataflow.dtypes import WEAK, DtypeOf, combinations, promoted
 from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.match import Match
@@ -18,7 +21,8 @@ def output_cast(match: Match, root: Node, passed: dict[str, Node], inputs: dict[
     `passed` are the nodes that the fused call is given, `inputs` the code that they are.
     """
     primary = primary_input(match)
-    table = output_table(match, root, passed)
+    others = _other_dtypes(match, root, passed, place)
+    table = output_table(match, root, passed, others)
     if all(out is None for _, out in table):
         return _same_cast(root, place)
     if any(out is None for _, out in table):
@@ -30,16 +34,18 @@ def output_cast(match: Match, root: Node, passed: dict[str, Node], inputs: dict[
         )
     if all(out == dtypes[primary] for dtypes, out in table):
         return ""
-    others = [name for name in _tensors(match, passed) if name != primary]
-    for name in others:
+    codes = {name: f"{inputs[name]}.dtype" for name in _tensors(match, passed) if name != primary and name in inputs}
+    codes.update(others)
+    for name, code in codes.items():
         if all(out == dtypes[name] for dtypes, out in table):
-            return f".to({inputs[name]}.dtype)"
+            return f".to({code})"
     for literal in ("float32", "bfloat16", "float16", "float64"):
         if all(out == literal for _, out in table):
             return ".float()" if literal == "float32" else f".to(torch.{literal})"
-    for name in others:
-        if all(out == promoted(dtypes[primary], dtypes[name]) for dtypes, out in table):
-            return f".to(torch.promote_types({inputs[primary]}.dtype, {inputs[name]}.dtype))"
+    codes = {primary: f"{inputs[primary]}.dtype", **codes}
+    for (one, code), (other, its) in itertools.combinations(codes.items(), 2):
+        if all(out == promoted(dtypes[one], dtypes[other]) for dtypes, out in table):
+            return f".to(torch.promote_types({code}, {its}))"
     raise CannotRewrite(
         Text(
             "the original's output dtype changes with its inputs in a way that the fused call cannot follow",
@@ -56,12 +62,25 @@ def primary_input(match: Match) -> str:
     return next((name for name, kind in kinds.items() if kind == "tensor"), next(iter(kinds)))
 
 
-def output_table(match: Match, root: Node, passed: dict[str, Node]) -> Table:
+def _other_dtypes(match: Match, root: Node, passed: dict[str, Node], place: Place) -> dict[str, str]:
+    """dtypes that the chain casts to and that are of no input: `input_dtype`, taken before something else was done."""
+    inputs = {node.id for node in passed.values()}
+    found: dict[str, str] = {}
+    for node in (root, *match.inside):
+        target = node.args[1] if node.op == "cast" and len(node.args) == 2 else None
+        if target is not None and target.op == "dtype" and target.args[0].id not in inputs:
+            code = render(target, place)
+            if code is not None:
+                found[f"@{target.args[0].id}"] = code
+    return found
+
+
+def output_table(match: Match, root: Node, passed: dict[str, Node], others: Collection[str] = ()) -> Table:
     """The dtype of the original's output for every combination of input dtypes; None where it cannot be told."""
-    tensors = _tensors(match, passed)
+    tensors = {**_tensors(match, passed), **{name: name for name in others}}
     table: Table = []
     for chosen in combinations(tensors):
-        known = {passed[name].id: dtype for name, dtype in chosen.items()}
+        known = {int(name[1:]) if name in others else passed[name].id: dtype for name, dtype in chosen.items()}
         known.update(
             {passed[name].id: WEAK for name, kind in match.pattern.kinds.items() if kind in ("scalar", "flag")}
         )

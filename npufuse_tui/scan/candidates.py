@@ -14,6 +14,8 @@ from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.match import Match
 from npufuse_tui.judgement.gates.choose import Offer, offer
 from npufuse_tui.judgement.risks.already_fused import Fused, already_fused
+from npufuse_tui.judgement.risks.context import Around
+from npufuse_tui.judgement.risks.registry import FORBIDDING, risks_of
 from npufuse_tui.language import Text
 from npufuse_tui.model import (
     Binding,
@@ -53,6 +55,18 @@ GELU_CLASSES = {
     "tanh": '("GELUTanh", "PytorchGELUTanh")',
 }
 """The classes by which model libraries hold the two forms of GELU."""
+
+HELPERS = {
+    "_weights_asked_for": '''\
+def _weights_asked_for(options, module):
+    """Whether attention weights are wanted, which a fused operator never forms."""
+    wanted = options.get("output_attentions")
+    if wanted is None:
+        wanted = getattr(getattr(module, "config", None), "output_attentions", False)
+    return bool(wanted)
+'''
+}
+"""What guards call, whatever the rule."""
 
 ORDER = (Verdict.RECOMMENDED, Verdict.CAUTION, Verdict.REFUSED)
 
@@ -116,6 +130,8 @@ def candidate(rule: Rule, block: Block, text: SourceText, occurrence: int) -> Ca
             verdict, reason = refusal.verdict, refusal.reason
     if block.refusal is not None:
         verdict, reason = Verdict.REFUSED, block.refusal
+    if _is_scripted(match):
+        verdict, reason = Verdict.REFUSED, _SCRIPTED
     fused = _already_fused(rule, match)
     if fused is not None:
         verdict, reason = Verdict.REFUSED, fused.text
@@ -125,13 +141,50 @@ def candidate(rule: Rule, block: Block, text: SourceText, occurrence: int) -> Ca
             edited = _edited(rule, block, text)
         except CannotRewrite as refusal:
             verdict, reason = Verdict.REFUSED, refusal.text
-    risks = tuple(risk for check in rule.risks if (risk := check.function(view)) is not None)
-    if fused is not None:
-        risks = (fused.risk,)
+    risks = _risks(rule, block, edited, view) if fused is None else (fused.risk,)
+    forbidding = next((risk for risk in risks if risk.code in FORBIDDING), None)
+    if forbidding is not None:
+        verdict, reason, edited = Verdict.REFUSED, forbidding.message, None
     if verdict is Verdict.RECOMMENDED and any(risk.severity is Severity.DANGER for risk in risks):
         worst = next(risk for risk in risks if risk.severity is Severity.DANGER)
         verdict, reason = Verdict.CAUTION, worst.message
     return _described(rule, block, text, verdict, reason, risks, edited, inputs, occurrence)
+
+
+def _risks(rule: Rule, block: Block, edited: _Edited | None, view: View) -> tuple[Risk, ...]:
+    """What the rule and the general checks find around a match."""
+    own = [risk for check in rule.risks if (risk := check.function(view)) is not None]
+    region = block.region
+    around = Around(
+        rule,
+        block.matches,
+        tuple(region.statements) if region else (),
+        tuple(region.layout.path(region.statements[0])[1:]) if region else (),
+        edited.guarded.replacement if edited else "",
+        edited.guarded.guard if edited else "",
+        edited.branch.calls[0].inputs if edited else None,
+        _left_as_none(edited.branch) if edited else (),
+    )
+    return risks_of(around, own)
+
+
+def _left_as_none(branch: FusedBranch) -> list[str]:
+    """The names that the fused branch gives None: values that the operator never forms."""
+    return [line.removesuffix(" = None") for line in branch.statements if line.endswith(" = None")]
+
+
+def _weights_asked_for(matches: Sequence[Match], branch: FusedBranch) -> list[str]:
+    """Where the function can be asked for values that the operator never forms, the guard asks whether it is."""
+    scope = matches[0].function.scope
+    if not _left_as_none(branch):
+        return []
+    given = [one.arg for one in (*scope.node.args.posonlyargs, *scope.node.args.args, *scope.node.args.kwonlyargs)]
+    if "output_attentions" in given:
+        return ["not output_attentions"]
+    if scope.node.args.kwarg is None:
+        return []
+    holder = next((name for name in given[:1] if name in ("self", "module")), None)
+    return [f"not _weights_asked_for({scope.node.args.kwarg.arg}, {holder})"]
 
 
 def _already_fused(rule: Rule, match: Match) -> Fused | None:
@@ -142,6 +195,17 @@ def _already_fused(rule: Rule, match: Match) -> Fused | None:
         return None
     aliases = [name for name, module in function.module.imports.items() if module == "torch_npu"]
     return already_fused(function.scope.node, site.statement, site.expression, rule.api, aliases)
+
+
+_SCRIPTED = Text(
+    "torch.jit.script compiles this function, and it cannot compile what the guard asks",
+    "该函数由 torch.jit.script 编译，守卫条件无法被编译",
+)
+
+
+def _is_scripted(match: Match) -> bool:
+    decorators = match.function.scope.node.decorator_list
+    return any("jit.script" in ast.unparse(one) or ast.unparse(one) == "script" for one in decorators)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +288,7 @@ def _conditions(rule: Rule, matches: Sequence[Match], branch: FusedBranch) -> li
                 inputs[name] = code
             _, expression, *_ = expand(guard, inputs, set())
             conditions[expression] = None
-    return list(conditions)
+    return [*conditions, *_weights_asked_for(matches, branch)]
 
 
 def _needed_preludes(rule: Rule, guarded: Guarded, module: object) -> list[Prelude]:
@@ -234,7 +298,7 @@ def _needed_preludes(rule: Rule, guarded: Guarded, module: object) -> list[Prelu
     assert isinstance(module, SourceModule)
     code = guarded.guard + "\n" + guarded.replacement
     preludes: list[Prelude] = []
-    for name, source in rule.helpers.items():
+    for name, source in {**rule.helpers, **HELPERS}.items():
         if re.search(rf"\b{name}\b", code):
             preludes.append(Prelude(f"helper:{name}", source.rstrip("\n"), 40))
             code += "\n" + source

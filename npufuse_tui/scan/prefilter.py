@@ -41,8 +41,8 @@ class FunctionFilter:
             if name != "forward" and not name.startswith("__")
         }
         self._of_name = {name: self._bits_of(bodies) for name, bodies in helpers.items()}
-        # what an imported helper does is not known here: its name has to say enough
-        self._of_name.update({name: self._bits(name.encode()) for name in imported if name not in self._of_name})
+        # what an imported helper does is not known here: a name that says one thing of a rule may do all of it
+        self._of_name.update({name: self._whole_rules(name) for name in imported if name not in self._of_name})
         for name, bodies in helpers.items():
             self._of_name[name] |= self._called(b"".join(bodies))
 
@@ -51,6 +51,11 @@ class FunctionFilter:
         for body in bodies:
             bits |= self._bits(body)
         return bits
+
+    def _whole_rules(self, name: str) -> int:
+        own = self._bits(name.encode())
+        touched = {id(rule) for place, (rule, _) in enumerate(self._groups) if own >> place & 1}
+        return sum(1 << place for place, (rule, _) in enumerate(self._groups) if id(rule) in touched)
 
     def _bits(self, text: bytes) -> int:
         known = self._own.get(text)

@@ -107,7 +107,7 @@ class View:
 def _producer(node: Node) -> tuple[tuple[object, ...], tuple[int, ...]] | None:
     """What makes the value, and from what: (the called thing, its arguments). None when it is no projection."""
     node = strip_casts(node)
-    if node.op in ("reshape", "transpose", "permute", "unsqueeze", "squeeze", "dropout"):
+    if node.op in ("reshape", "transpose", "permute", "unsqueeze", "squeeze", "dropout", "clamp"):
         return _producer(node.args[0])
     if node.op == "mul" and any(is_scalar(arg) for arg in node.args):
         return _producer(next((arg for arg in node.args if not is_scalar(arg)), node.args[0]))

@@ -30,7 +30,7 @@ class GateBefore(nn.Module):
         hidden_states = hidden_states.to(torch.float32)
 
         if gate is not None:
-            hidden_states = hidden_states * nn.functional.silu(gate.to(torch.float32))  #= swiglu refused
+            hidden_states = hidden_states * nn.functional.silu(gate.to(torch.float32))
         variance = hidden_states.pow(2).mean(-1, keepdim=True)  #> rms_norm recommended
         hidden_states = hidden_states * torch.rsqrt(variance + self.variance_epsilon)
 

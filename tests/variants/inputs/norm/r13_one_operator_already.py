@@ -21,4 +21,4 @@ class Held(nn.Module):
         self.out = nn.Linear(dim, dim)
 
     def forward(self, x):
-        return self.out(self.norm(x))
+        return self.out(self.norm(x))  #= rms_norm caution
