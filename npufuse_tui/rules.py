@@ -178,6 +178,7 @@ class Rule:
         sibling: the rule that serves the same code in training; this one is proposed for inference alone.
         defaults: keyword arguments of the fused call that are left out when they have these values.
         free_dtypes: groups of tensor parameters whose dtype may differ from the output's (a float32 table of cosines).
+        at_most, multiple_of: the operator's limits on sizes that configurations name: "head_dim", "heads", …
     """
 
     id: str
@@ -201,6 +202,8 @@ class Rule:
     free_dtypes: tuple[tuple[str, ...], ...] = ()
     may_be_none: bool = False
     sibling: str | None = None
+    at_most: dict[str, int] = field(default_factory=dict)
+    multiple_of: dict[str, int] = field(default_factory=dict)
     defaults: dict[str, object] = field(default_factory=dict)
     helpers: dict[str, str] = field(default_factory=dict)
     patterns: list[Pattern] = field(default_factory=list)

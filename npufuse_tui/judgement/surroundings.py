@@ -1,0 +1,151 @@
+"""What a repo says outside of the file at hand: how it is launched, configured and packed.
+
+Read once a worker, lazily, bytes first, and only from files whose names say that they launch, configure or describe;
+at most `MOST_FILES` of them. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from npufuse_tui.dataflow.repository import Repository
+
+MOST_FILES = 240
+MOST_ENTRIES = 12_000
+LARGEST = 200_000
+
+_PYTHON = re.compile(
+    r"(^|[_-])(train|trainer|training|finetune|pretrain|main|run|launch|args|arguments|argument|options|opts|cli|flags"
+    r"|config|configs|configuration|settings|params|parser|setup|collator|collate|data|dataset|npu|ascend|device|utils"
+    r"|import_utils|env|envs|generate|infer|inference|fused|fusion|ops|kernels|layers|wrap)([_-]|\d|\.py$)",
+)
+_OTHER = re.compile(
+    r"^(requirements[\w.-]*\.txt|pyproject\.toml|setup\.cfg|environment[\w.-]*\.ya?ml|Dockerfile[\w.-]*|README[\w.-]*"
+    r"|[\w.-]+\.sh)$"
+)
+_SKIPPED = frozenset({"node_modules", "build", "dist", "site-packages", "__pycache__", "tests", "test", "docs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A line of the repo that says something."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(eq=False, slots=True)
+class Surroundings:
+    """The files of a repo that launch, configure or describe it, by name, with their bytes."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def python(self) -> Iterator[tuple[str, bytes]]:
+        return ((name, data) for name, data in self.files.items() if name.endswith(".py"))
+
+    def first(self, pattern: re.Pattern[bytes], python: bool = True) -> Seen | None:
+        """The first line of code (of Python files, or of the others) that the pattern is found in, comments left out."""
+        for name, data in self.files.items():
+            if name.endswith(".py") is not python:
+                continue
+            for match in pattern.finditer(data):
+                start = data.rfind(b"\n", 0, match.start()) + 1
+                if python and b"#" in data[start : match.start()]:
+                    continue
+                line = data.count(b"\n", 0, match.start()) + 1
+                return Seen(name, line, match.group(0).decode(errors="replace"))
+        return None
+
+
+@lru_cache(maxsize=2)
+def surroundings(repository: Repository) -> Surroundings:
+    """What is around the files of a repository."""
+    found = Surroundings()
+    for name, path in _chosen(repository.root):
+        try:
+            if path.stat().st_size <= LARGEST:
+                found.files[name] = path.read_bytes()
+        except OSError:
+            continue
+        if len(found.files) >= MOST_FILES:
+            break
+    return found
+
+
+def _chosen(root: Path) -> Iterator[tuple[str, Path]]:
+    """The files to be read, those nearer to the root first."""
+    levels: list[Path] = [root]
+    seen = 0
+    while levels:
+        below: list[Path] = []
+        for folder in levels:
+            try:
+                entries = sorted(os.scandir(folder), key=lambda one: one.name)
+            except OSError:
+                continue
+            for entry in entries:
+                seen += 1
+                if seen > MOST_ENTRIES:
+                    return
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        if not entry.name.startswith(".") and entry.name not in _SKIPPED:
+                            below.append(Path(entry.path))
+                    elif entry.is_file(follow_symlinks=False) and _wanted(entry.name):
+                        yield Path(entry.path).relative_to(root).as_posix(), Path(entry.path)
+                except OSError:
+                    continue
+        levels = below
+
+
+def _wanted(name: str) -> bool:
+    return bool(_PYTHON.search(name) if name.endswith(".py") else _OTHER.match(name))
+
+
+_PIN = re.compile(rb"torch[-_]npu\s*(?:==|~=)\s*([0-9][\w.]*)")
+
+
+@lru_cache(maxsize=2)
+def pinned_torch_npu(repository: Repository) -> tuple[str, Seen] | None:
+    """The version of torch_npu that the repo asks for, and where it says so."""
+    around = surroundings(repository)
+    for python in (False, True):
+        found = around.first(_PIN, python)
+        if found is not None:
+            match = _PIN.search(found.text.encode())
+            if match is not None:
+                return match.group(1).decode().rstrip("."), found
+    return None
+
+
+def number_of(repository: Repository | None, file: str, names: tuple[str, ...]) -> tuple[int, Seen] | None:
+    """The whole number that a configuration beside a file (or the file itself) gives one of the fields by default."""
+    if repository is None:
+        return None
+    return _number_of(repository, Path(file).parent.as_posix(), file, names)
+
+
+@lru_cache(maxsize=4096)
+def _number_of(repository: Repository, folder: str, file: str, names: tuple[str, ...]) -> tuple[int, Seen] | None:
+    words = re.compile(rb"\b(?:" + "|".join(names).encode() + rb")\s*(?::[^=\n]+)?=\s*(\d+)\b(?!\s*[.*/])")
+    places = [
+        path.relative_to(repository.root).as_posix()
+        for path in sorted((repository.root / folder).glob("*config*.py"))[:8]
+    ]
+    for name in (*places, file):
+        try:
+            path = repository.root / name
+            source = path.read_bytes() if path.stat().st_size <= LARGEST else b""
+        except OSError:
+            continue
+        match = words.search(source)
+        if match is not None:
+            line = source.count(b"\n", 0, match.start()) + 1
+            return int(match.group(1)), Seen(name, line, match.group(0).decode(errors="replace"))
+    return None
