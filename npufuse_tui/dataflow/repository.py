@@ -73,6 +73,13 @@ class Repository:
         self._configured.add(file)
         return self._defaults(posixpath.dirname(file) or ".", file, field)
 
+    def configurations(self, file: str) -> tuple[tuple[str, bytes], ...]:
+        """The configuration files beside a file, then the file itself, as bytes; what cannot be read is left out."""
+        self._configured.add(file)
+        names = (*self._configurations(posixpath.dirname(file) or "."), file)
+        read = ((name, self._bytes(name)) for name in dict.fromkeys(names))
+        return tuple((name, data) for name, data in read if data is not None)
+
     def has_file(self, asking: str, file: str) -> bool:
         """Whether a file of the root is there; `asking` is the file whose result rests on the answer."""
         self._looked_for.setdefault(asking, set()).add(file)
@@ -120,6 +127,10 @@ class Repository:
             and all(self.is_file(file) == there for file, there in known.files)
             and all(self.digest(file) == digest for file, digest in known.contents)
         )
+
+    def note(self, file: str, data: bytes) -> None:
+        """Tell the bytes of a file that were read elsewhere, so that it is not opened again for its digest."""
+        self._digests.setdefault(file, digest_of(data) if len(data) <= LARGEST_IMPORTED else "")
 
     def digest(self, file: str) -> str:
         """The digest of a file's bytes as they were first read; "" for a file that is not opened."""

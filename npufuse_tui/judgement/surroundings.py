@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 
 from npufuse_tui.dataflow.repository import Repository
@@ -50,7 +51,7 @@ class Surroundings:
         return ((name, data) for name, data in self.files.items() if name.endswith(".py"))
 
     def first(self, pattern: re.Pattern[bytes], python: bool = True) -> Seen | None:
-        """The first line of code (of Python files, or of the others) that the pattern is found in, comments left out."""
+        """The first line of code (of Python files, or of the others) that the pattern is found in, without comments."""
         for name, data in self.files.items():
             if name.endswith(".py") is not python:
                 continue
@@ -125,27 +126,32 @@ def pinned_torch_npu(repository: Repository) -> tuple[str, Seen] | None:
 
 
 def number_of(repository: Repository | None, file: str, names: tuple[str, ...]) -> tuple[int, Seen] | None:
-    """The whole number that a configuration beside a file (or the file itself) gives one of the fields by default."""
-    if repository is None:
-        return None
-    return _number_of(repository, Path(file).parent.as_posix(), file, names)
+    """The whole number that a configuration beside a file (or the file itself) gives one of the fields by default.
 
-
-@lru_cache(maxsize=4096)
-def _number_of(repository: Repository, folder: str, file: str, names: tuple[str, ...]) -> tuple[int, Seen] | None:
-    words = re.compile(rb"\b(?:" + "|".join(names).encode() + rb")\s*(?::[^=\n]+)?=\s*(\d+)\b(?!\s*[.*/])")
-    places = [
-        path.relative_to(repository.root).as_posix()
-        for path in sorted((repository.root / folder).glob("*config*.py"))[:8]
-    ]
-    for name in (*places, file):
-        try:
-            path = repository.root / name
-            source = path.read_bytes() if path.stat().st_size <= LARGEST else b""
-        except OSError:
-            continue
-        match = words.search(source)
-        if match is not None:
-            line = source.count(b"\n", 0, match.start()) + 1
-            return int(match.group(1)), Seen(name, line, match.group(0).decode(errors="replace"))
+    None where a file gives it several (a text and a vision model): that settles nothing.
+    """
+    for name, source in repository.configurations(file) if repository is not None else ():
+        found = list(_number(names).finditer(source))
+        values = {int(match.group(1)) for match in found}
+        if len(values) > 1:
+            return None
+        if found:
+            line = source.count(b"\n", 0, found[0].start()) + 1
+            return values.pop(), Seen(name, line, found[0].group(0).decode(errors="replace"))
     return None
+
+
+@lru_cache(maxsize=64)
+def _number(names: tuple[str, ...]) -> re.Pattern[bytes]:
+    return re.compile(
+        rb"^[ \t]*(?:self\.)?(?:" + "|".join(names).encode() + rb")\s*(?::[^=\n]+)?=\s*(\d+)\b(?![ \t]*[.*/\w])",
+        re.MULTILINE,
+    )
+
+
+def digest(root: Path) -> str:
+    """What results of a scan rest on besides the files that they name: another digest, other surroundings."""
+    found = blake2b(digest_size=16)
+    for name, data in surroundings(Repository(root)).files.items():
+        found.update(name.encode("utf-8", "surrogateescape") + b"\0" + blake2b(data, digest_size=16).digest())
+    return found.hexdigest()
