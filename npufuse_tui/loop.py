@@ -363,7 +363,14 @@ class Loop:
         with self.store.journal.step("verify"):
             self.commit_passing(listen)
             try:
-                verify(self.store, options, listen, self._control)
+                verify(
+                    self.store,
+                    options,
+                    listen,
+                    self._control,
+                    worktrees=self.worktrees(),
+                    commit=lambda task_id: self.commit_passing(listen, task_id),
+                )
             finally:
                 self._control = None
                 self.commit_passing(listen)
@@ -476,13 +483,13 @@ class Loop:
         return self._who
 
     def _sources(self, candidate: Candidate) -> dict[str, bytes]:
-        """The files of the candidate's edit, as they are now. Raises KeptSafe when one cannot be read."""
+        """The files that the candidate edits, under any gate, as they are now. Raises KeptSafe when one is gone."""
+        edits = [
+            *(candidate.edit.files if candidate.edit else ()),
+            *(one for gate in candidate.gates for one in gate.files),
+        ]
         try:
-            return (
-                {one.file: (self.store.root / one.file).read_bytes() for one in candidate.edit.files}
-                if candidate.edit
-                else {}
-            )
+            return {one.file: (self.store.root / one.file).read_bytes() for one in edits}
         except OSError as error:
             raise KeptSafe(
                 Text(
@@ -546,14 +553,16 @@ class Loop:
                 listen(TaskChanged(blocked))
         return self.session
 
-    def commit_passing(self, listen: Listener = ignore) -> None:
-        """Commit each task that is to be adopted and has no commit, in the order of the tasks."""
+    def commit_passing(self, listen: Listener = ignore, task_id: str | None = None) -> None:
+        """Commit each task (or this one) that is to be adopted and has no commit, in the order of the tasks."""
         from npufuse_tui.workspace.commit_message import commit_message
 
         session = self.session
         found = {one.id: one for one in session.scan.candidates} if session.scan else {}
         for task in session.tasks:
             if task.conclusion is not Conclusion.ADOPT or task.commit is not None or task.id not in found:
+                continue
+            if task_id not in (None, task.id):
                 continue
             candidate = found[task.id]
             try:
@@ -619,7 +628,7 @@ def _end_survivors(store: SessionStore) -> None:
     """Runs that went on when the process that started them died: nobody reads them any more, and they hold devices."""
     from npufuse_tui.verify import processes
 
-    processes.end(f"{store.session.id}/")
+    processes.end(f"{store.folder}/")
 
 
 def _as_interrupted(session: Session) -> Session:

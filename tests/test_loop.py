@@ -57,7 +57,7 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
         torch_npu: str | None = None
         candidates: tuple[str, ...] = ()
 
-    def verify(store: Any, options: Any, listen: Callable[[Event], None], control: Any) -> None:
+    def verify(store: Any, options: Any, listen: Callable[[Event], None], control: Any, **hooks: Any) -> None:
         for task in store.session.tasks:
             if task.conclusion is not None:
                 continue
@@ -150,7 +150,7 @@ def test_runs_that_outlived_their_npufuse_are_ended_on_resume(repo: Path) -> Non
     begun = loop.store.journal.step("verify")
     begun.__enter__()  # and never left: the process died
     loop.close()
-    environ = {**os.environ, "NPUFUSE_RUN": f"{loop.session.id}/baseline-1"}
+    environ = {**os.environ, "NPUFUSE_RUN": f"{loop.store.folder}/baseline-1"}
     ours = subprocess.Popen(
         ["sh", "-c", "echo up; exec sleep 600"], env=environ, stdout=subprocess.PIPE, start_new_session=True
     )
