@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import npufuse_tui.dataflow.expressions  # noqa: F401  (lowering and expressions
 from npufuse_tui.dataflow.lower import FunctionGraph, lower_function
 from npufuse_tui.dataflow.match import Match, find
 from npufuse_tui.dataflow.pattern import CompiledPattern, compile_pattern
-from npufuse_tui.dataflow.repository import Repository
+from npufuse_tui.dataflow.repository import Repository, digest_of
 from npufuse_tui.dataflow.source import Scope, SourceModule, read_module, scopes
 from npufuse_tui.language import Text
 from npufuse_tui.model import Candidate, SkippedFile
@@ -21,19 +21,8 @@ from npufuse_tui.rules import Rule, load_rules
 from npufuse_tui.scan.candidates import blocks, candidate
 from npufuse_tui.scan.discover import LARGEST
 from npufuse_tui.scan.prefilter import FunctionFilter, can_match
+from npufuse_tui.scan.result import FileResult
 from npufuse_tui.scan.select import largest
-
-
-@dataclass(frozen=True, slots=True)
-class FileResult:
-    """What one file gave: candidates, or the reason why it was not looked at."""
-
-    file: str
-    bytes: int
-    parsed: bool
-    candidates: tuple[Candidate, ...] = ()
-    skipped: SkippedFile | None = None
-    cached: bool = False
 
 
 def scan_file(
@@ -49,7 +38,7 @@ def scan_file(
         return _skipped(file, 0, Text("cannot be read: {why}", "无法读取：{why}").format(why=error.strerror))
     fitting = can_match(source, rules)
     if not fitting:
-        return FileResult(file, len(source), False)
+        return FileResult(file, len(source), False, digest=digest_of(source))
     try:
         module = read_module(file, source, repository)
     except (SyntaxError, ValueError) as error:
@@ -65,7 +54,9 @@ def scan_file(
     origin = generated_from(module, repository)
     if origin is not None:
         found = tuple(replace(one, generated_from=origin) for one in found)
-    return FileResult(file, len(source), True, found)
+    return FileResult(
+        file, len(source), True, found, digest=digest_of(source), dependencies=repository.dependencies(file)
+    )
 
 
 def _skipped(file: str, size: int, reason: Text) -> FileResult:

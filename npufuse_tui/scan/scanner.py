@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from npufuse_tui.errors import WrongInput
 from npufuse_tui.events import CandidateFound, FileSkipped, Listener, ScanFinished, ScanProgress, ignore
@@ -18,12 +19,21 @@ from npufuse_tui.language import Text
 from npufuse_tui.model import Candidate, RuleSummary, ScanResult, SkippedFile, Verdict
 from npufuse_tui.rules import Rule, load_rules
 from npufuse_tui.scan.discover import Found, discover
+from npufuse_tui.scan.result import FileResult
+
+if TYPE_CHECKING:
+    from npufuse_tui.scan.work import Work
 
 CHUNK = 24
 """Files that a worker takes at a time."""
 
 SMALL = 40
 """Files up to which a scan starts no processes."""
+
+KILLED = Text(
+    "the process that looked at it was ended by the system, for memory or for time; scan without it (--exclude)",
+    "查看该文件的进程被系统终止（内存或时间）；请用 --exclude 排除后再扫描",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,30 +111,71 @@ def _serves(rule: Rule, target: str) -> bool:
     return rule.training or (target == "both" and rule.sibling is None)
 
 
-def _results(top: Path, files: Sequence[Found], options: ScanOptions, rules: Sequence[Rule]) -> Iterator[object]:
-    """What each chunk of files gave, as the chunks come back."""
-    from npufuse_tui.scan.work import Work, run_chunk
+def _results(top: Path, files: Sequence[Found], options: ScanOptions, rules: Sequence[Rule]) -> Iterator[FileResult]:
+    """What each file gave: first those that the cache has, then the others as they come back from the workers."""
+    from npufuse_tui.scan.work import Work
 
-    work = Work(str(top), tuple(rule.id for rule in rules), options.extra_rules, options.use_cache, options.target)
+    ids = tuple(rule.id for rule in rules)
+    if not options.use_cache:
+        yield from _looked_at(Work.of(top, ids, options.extra_rules), files, options.jobs)
+        return
+    from npufuse_tui.scan import cache
+
+    context = cache.context(ids, options.extra_rules, options.target)
+    kept = cache.lookup(context, top, files)
+    yield from kept.values()
+    others = [found for found in files if found.name not in kept]
+    made: list[FileResult] = []
+    try:
+        for result in _looked_at(Work.of(top, ids, options.extra_rules), others, options.jobs):
+            made.append(result)
+            yield result
+    finally:
+        cache.keep(context, made)
+
+
+def _looked_at(work: Work, files: Sequence[Found], wanted_jobs: int | None) -> Iterator[FileResult]:
+    """What each file gives, in as many processes as it is worth."""
+    from npufuse_tui.scan.work import run_chunk
+
+    jobs = wanted_jobs or os.cpu_count() or 1
     chunks = [files[place : place + CHUNK] for place in range(0, len(files), CHUNK)]
-    jobs = options.jobs or os.cpu_count() or 1
     if jobs == 1 or len(files) <= SMALL:
         for chunk in chunks:
             yield from run_chunk(work, chunk)
         return
     done: set[int] = set()
     try:
-        with ProcessPoolExecutor(max_workers=jobs, mp_context=get_context("fork" if _can_fork() else "spawn")) as pool:
+        with _pool(jobs) as pool:
             futures = {place: pool.submit(run_chunk, work, chunk) for place, chunk in enumerate(chunks)}
             for place, future in futures.items():
-                for result in future.result():
-                    yield result
+                results = future.result()
                 done.add(place)
+                yield from results
     except BrokenProcessPool:
-        # a worker was killed (memory): what it held is read here, one file at a time
         for place, chunk in enumerate(chunks):
             if place not in done:
-                yield from run_chunk(work, chunk)
+                yield from _one_by_one(work, chunk)
+
+
+def _one_by_one(work: Work, files: Sequence[Found]) -> Iterator[FileResult]:
+    """Files of which one may have killed its worker (memory): each gets a process that may die without harm."""
+    from npufuse_tui.scan.work import run_chunk
+
+    remaining = list(files)
+    while remaining:
+        with _pool(1) as pool:
+            while remaining:
+                found = remaining.pop(0)
+                try:
+                    yield from pool.submit(run_chunk, work, [found]).result()
+                except BrokenProcessPool:
+                    yield FileResult(found.name, 0, False, skipped=SkippedFile(found.name, KILLED))
+                    break
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(max_workers=jobs, mp_context=get_context("fork" if _can_fork() else "spawn"))
 
 
 def _can_fork() -> bool:
@@ -134,16 +185,16 @@ def _can_fork() -> bool:
     return hasattr(os, "fork") and threading.active_count() == 1
 
 
-def _ordered(results: Iterator[object], files: Sequence[Found], listen: Listener) -> list:  # type: ignore[type-arg]
-    gathered = []
+def _ordered(results: Iterator[FileResult], files: Sequence[Found], listen: Listener) -> list[FileResult]:
+    gathered: list[FileResult] = []
     found = 0
     for done, result in enumerate(results, 1):
         gathered.append(result)
-        for one in result.candidates:  # type: ignore[attr-defined]
+        for one in result.candidates:
             found += 1
             listen(CandidateFound(one))
-        if result.skipped is not None:  # type: ignore[attr-defined]
-            listen(FileSkipped(result.skipped))  # type: ignore[attr-defined]
+        if result.skipped is not None:
+            listen(FileSkipped(result.skipped))
         if done % 8 == 0 or done == len(files):
             listen(ScanProgress(done, len(files), found))
     return sorted(gathered, key=lambda one: one.file)
