@@ -29,6 +29,9 @@ ELEMENTS = 2**24
 """Elements of one input up to which the CPU runs a call whole; above, its first dim is cut. An NPU runs it whole."""
 
 
+TIME_LIMIT = 300.0
+"""Seconds for one candidate at least: real shapes on a CPU take longer than a rule's examples."""
+
 _NO_PLAN = Text("the candidate has no proof plan", "该候选没有验证计划")
 _EXAMPLE = Text("run on the shapes of the rule's example: {why}", "使用规则示例中的形状：{why}")
 
@@ -42,7 +45,7 @@ def operator_checks(
     candidates: Sequence[Candidate], captured: Mapping[str, Captured], options: ProofOptions
 ) -> dict[str, Check]:
     """The check of each candidate, by id. "skipped" when its plan could not be made or run, with the reason."""
-    backend, children = prepare(options)
+    backend, children = prepare(replace(options, time_limit=max(options.time_limit, TIME_LIMIT)))
     rules = {rule.id: rule for rule in load_rules(options.extra_rules)}
     found: dict[str, Check] = {}
     jobs: list[dict[str, Any]] = []

@@ -77,7 +77,7 @@ def test_a_crash_and_a_time_out_are_blamed_on_the_right_candidate() -> None:
         "last": RIGHT["swiglu"],
     }
     events: list[Event] = []
-    options = replace(OPTIONS, time_limit=3.0)
+    options = replace(OPTIONS, time_limit=25.0)
     found = check([candidate(plan, name) for name, plan in plans.items()], options, events.append)
     checks = {one.id: one.check for one in found}
     assert {name: one.status for name, one in checks.items() if one} == {
@@ -91,7 +91,7 @@ def test_a_crash_and_a_time_out_are_blamed_on_the_right_candidate() -> None:
     }
     assert "SIGSEGV" in (checks["crash"].reason or "")
     assert "exit code 7" in (checks["leaves"].reason or "")
-    assert "within 3 s" in (checks["hangs"].reason or "")
+    assert "within 25 s" in (checks["hangs"].reason or "")
     told = [one for one in events if isinstance(one, CandidateChecked)]
     assert [one.candidate.id for one in told] == list(plans)
     assert [(one.done, one.total) for one in told] == [(index + 1, 7) for index in range(7)]
