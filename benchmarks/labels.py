@@ -70,7 +70,7 @@ def read_labels(path: Path = LABELS) -> dict[str, list[Label]]:
 
 
 def compare(labels: Iterable[Label], candidates: Iterable[Candidate], score: Score) -> None:
-    """Add to the score what the candidates of a package say of its labels; rule and lines tell which belong together."""
+    """Add to the score what a package's candidates say of its labels; rule and lines tell which belong together."""
     by_file: dict[str, list[Candidate]] = {}
     for one in candidates:
         by_file.setdefault(one.file, []).append(one)

@@ -47,7 +47,7 @@ print(json.dumps({"seconds": seconds, "candidates": len(result.candidates), "par
 
 def run(code: str, *arguments: str, environment: dict[str, str] | None = None) -> dict[str, float]:
     """The last line that the code prints, read as JSON. Raises CalledProcessError when it fails."""
-    done = subprocess.run(  # noqa: S603 - our own code under our own interpreter
+    done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         check=True,
         capture_output=True,
