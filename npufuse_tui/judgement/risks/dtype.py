@@ -40,7 +40,7 @@ def check(around: Around) -> Iterator[Risk]:
     yield from _double(around)
     yield from _autocast(around)
     yield from _half_weight(around)
-    if "promote_types" in around.replacement:
+    if "promote_types" in around.replacement and ".dtype ==" not in around.guard:
         others = [name for name, _ in around.inputs("parameter", "tensor") if name != around.rule.output_dtype]
         message = _PROMOTED.format(name=" / ".join(dict.fromkeys(others)) or around.rule.output_dtype)
         yield Risk("dtype", Severity.INFO, message, line_of(around.match.root) or around.line)

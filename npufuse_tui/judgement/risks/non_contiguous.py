@@ -54,7 +54,8 @@ def _view(value: Node) -> tuple[str, Node] | None:
     while True:
         if node.op in _VIEWS:
             return _VIEWS[node.op], node
-        if node.op == "index" and any(arg.op == "slice" or arg.op == "tuple" for arg in node.args[1:]):
+        if node.op == "index" and len(node.args) > 2 and any(arg.op == "slice" for arg in node.args[1:]):
+            # a slice of the first dim alone stays contiguous
             return "slice", node
         if node.op == "getitem" and node.args[0].op in ("split", "chunk", "unbind"):
             return _VIEWS[node.args[0].op], node

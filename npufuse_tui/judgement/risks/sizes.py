@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from npufuse_tui.judgement.risks.context import Around, line_of
@@ -38,13 +39,23 @@ def check(around: Around) -> Iterator[Risk]:
         return
     yield from _limits(around)
     if "torch.cat(" in around.replacement and around.rule.family == "activation":
-        found = _number(around, "intermediate_size")
+        found = _inner_size(around)
         if found is not None:
             value, seen = found
             # two halves of `value` elements of two bytes each, read once and written once
             cost = 2 * value * 2 * 2
             message = _CONCAT.format(field="intermediate_size", value=value, place=_place(seen), bytes=f"{cost:,}")
             yield Risk("concat_cost", Severity.INFO, message, line_of(around.match.root) or around.line)
+
+
+def _inner_size(around: Around) -> tuple[int, Seen] | None:
+    """The inner size of the block: the one that its class takes from the configuration, no other expert's."""
+    if around.owner is None:
+        return None
+    constructor = around.owner.methods.get("__init__")
+    taken = {node.attr for node in ast.walk(constructor or around.owner.node) if isinstance(node, ast.Attribute)}
+    names = tuple(name for name in FIELDS["intermediate_size"] if name in taken)
+    return number_of(around.module.repository, around.module.file, names) if len(names) == 1 else None
 
 
 def _limits(around: Around) -> Iterator[Risk]:
