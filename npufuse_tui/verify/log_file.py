@@ -61,7 +61,7 @@ class BoundedLog:
     def close(self) -> None:
         """Put head and tail together where the middle was given back; the descriptors are closed."""
         try:
-            if self._punched:
+            if self._punched or self.size > self.limit:
                 self._join()
         finally:
             os.close(self.descriptor)
@@ -69,11 +69,12 @@ class BoundedLog:
 
     def _join(self) -> None:
         head = self.limit // 8
-        left_out = self._punched - head
+        tail = max(head, self._punched, self.size - self.limit // 2)
+        left_out = tail - head
         note = f"\n[… {left_out} bytes left out …]\n".encode()
         whole = self.path.with_name(self.path.name + ".joining")
         with whole.open("wb") as out:
-            for begin, end in ((0, head), (self._punched, self.size)):
+            for begin, end in ((0, head), (tail, self.size)):
                 if begin:
                     out.write(note)
                 place = begin

@@ -235,7 +235,9 @@ class _Running:
             self.metrics.append(metric)
             self.writer.add([metric])
             why = self.on_step(metric)
-            if why is not None:
+            if self.cancelled():
+                self._end("cancelled", Text("cancelled", "已取消"))
+            elif why is not None:
                 self._end("stopped early", why)
             elif self.request.steps is not None and self._enough(self.request.steps):
                 self._end(

@@ -77,22 +77,14 @@ class StepStream:
     def _read(self, line: str, now: float) -> list[_Seen]:
         if not self._given and not any(clue in line for clue in _CLUES):
             return []
-        rank, text = without_rank(line)
         if self.parser is not None:
-            reading = self.parser.read(text)
-            if reading is None and rank is not None:  # what looked like a rank was the step: `12: loss 2.3`
-                rank, reading = None, self.parser.read(line)
-            if reading is None:
+            seen = _seen(self.parser, line, now)
+            if seen is None:
                 return []
             self.sample = self.sample or line[:300]
-            return [_Seen(rank, reading, now)]
+            return [seen]
         for parser in all_parsers():
-            reading = parser.read(text)
-            seen = _Seen(rank, reading, now) if reading is not None else None
-            if rank is not None and (reading is None or (reading.step is None and parser.name == "plain")):
-                whole = parser.read(line)
-                if whole is not None:
-                    seen = _Seen(None, whole, now)
+            seen = _seen(parser, line, now)
             if seen is None:
                 continue
             self.sample = self.sample or line[:300]
@@ -172,6 +164,17 @@ class StepStream:
             self._offset += self._last_raw + 1 - self._first_raw
         self._last_raw = raw
         return self._offset + raw
+
+
+def _seen(parser: Parser, line: str, now: float) -> _Seen | None:
+    """What a parser reads in a line. A number before a colon is the rank, or the step where the rest names none."""
+    rank, text = without_rank(line)
+    reading = parser.read(text)
+    if rank is not None and (reading is None or reading.step is None):
+        whole = parser.read(line)
+        if whole is not None and (reading is None or whole.step is not None):
+            return _Seen(None, whole, now)
+    return _Seen(rank, reading, now) if reading is not None else None
 
 
 def with_phases(metrics: Sequence[Metric], warmup: int) -> list[Metric]:

@@ -149,8 +149,8 @@ def verify(
 
     `commit` is told the id of each task as soon as it is to be adopted. The other hooks stand in for the real
     worktrees, capture and operator check. Raises WrongInput without a launch command or for options that do not fit,
-    MachineLacks for an interpreter without torch, an NPU that was demanded and does not answer, or a full disk; the tasks in flight
-    are then interrupted, and all that was found before is saved.
+    MachineLacks for an interpreter without torch, an NPU that was demanded and does not answer, or a full disk; the
+    tasks in flight are then interrupted, and all that was found before is saved.
     """
     return _Verification(
         store, options or VerifyOptions(), listen, control or Control(), worktrees, capture, operator_check, commit
