@@ -14,6 +14,7 @@ from npufuse_tui.emulator.environment import emulated
 INSIDE = Path(__file__).with_name("inside")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", sorted(INSIDE.glob("check_*.py")), ids=lambda path: path.stem)
 def test_inside(file: Path, tmp_path: Path) -> None:
     environment = emulated(os.environ, version="2.14.0", folder=tmp_path / "emulator")

@@ -229,6 +229,17 @@ def test_questions_about_the_device():
         assert torch.accelerator.is_available() and torch.accelerator.current_accelerator().type == "npu"
 
 
+def test_ways_of_importing():
+    import torch.npu.amp
+    import torch_npu.npu.amp
+    from torch.npu import Stream
+    from torch.npu.amp import GradScaler
+    from torch_npu.npu import amp
+
+    assert torch.npu.amp is torch_npu.npu.amp is amp and amp.GradScaler is GradScaler
+    assert Stream is torch_npu.npu.Stream
+
+
 def test_random_numbers_follow_the_seed():
     torch.npu.manual_seed(5)
     first, state = torch.randn(3, device="npu"), torch.npu.get_rng_state()

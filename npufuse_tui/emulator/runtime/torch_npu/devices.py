@@ -103,6 +103,8 @@ def install(npu: ModuleType) -> None:
 
     getattr(_device, "_device_constructors", tuple)()  # its cache must hold the factories as torch knows them
     torch._register_device_module("npu", npu)
+    for name in ("amp", "memory", "random", "streams"):  # else `import torch.npu.amp` would load a second one
+        sys.modules[f"torch.npu.{name}"] = sys.modules[f"{npu.__name__}.{name}"]
     for name in _FACTORIES:
         _wrap(name)
     for name in _NEW:
