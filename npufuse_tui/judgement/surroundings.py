@@ -46,12 +46,18 @@ class Surroundings:
     """The files of a repo that launch, configure or describe it, by name, with their bytes."""
 
     files: dict[str, bytes] = field(default_factory=dict)
+    _known: dict[tuple[re.Pattern[bytes], bool], Seen | None] = field(default_factory=dict)
 
     def python(self) -> Iterator[tuple[str, bytes]]:
         return ((name, data) for name, data in self.files.items() if name.endswith(".py"))
 
     def first(self, pattern: re.Pattern[bytes], python: bool = True) -> Seen | None:
         """The first line of code (of Python files, or of the others) that the pattern is found in, without comments."""
+        if (pattern, python) not in self._known:
+            self._known[pattern, python] = self._first(pattern, python)
+        return self._known[pattern, python]
+
+    def _first(self, pattern: re.Pattern[bytes], python: bool) -> Seen | None:
         for name, data in self.files.items():
             if name.endswith(".py") is not python:
                 continue

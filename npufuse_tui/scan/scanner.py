@@ -119,9 +119,10 @@ def _results(top: Path, files: Sequence[Found], options: ScanOptions, rules: Seq
     if not options.use_cache:
         yield from _looked_at(Work.of(top, ids, options.extra_rules), files, options.jobs)
         return
+    from npufuse_tui.judgement import surroundings
     from npufuse_tui.scan import cache
 
-    context = cache.context(ids, options.extra_rules, options.target)
+    context = cache.context(ids, options.extra_rules, f"{options.target} {surroundings.digest(top)}")
     kept = cache.lookup(context, top, files)
     yield from kept.values()
     others = [found for found in files if found.name not in kept]

@@ -118,7 +118,7 @@ def line_of(node: Node) -> int | None:
 
 @lru_cache(maxsize=64)
 def _called(module: SourceModule, names: tuple[str, ...]) -> tuple[str, int] | None:
-    if not any(name.rpartition(".")[2].encode() in module.source for name in names):
+    if not any(f"{name}(".encode() in module.source for name in names):
         return None
     for name, line in _calls(module):
         if any(name == one or name.endswith("." + one) for one in names):
