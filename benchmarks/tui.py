@@ -24,13 +24,14 @@ sys.path.insert(0, str(ROOT / "tests" / "screens"))
 
 import sample
 from fake_loop import FakeDoors, FakeLoop
-from npufuse_tui.app import NpufuseApp, Start
-from npufuse_tui.model import Decision, Launch
 from npufuse_tui.screens.candidates import CandidatesScreen
 from npufuse_tui.screens.diff_view import DiffView
 from npufuse_tui.screens.log_view import LogView
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
+
+from npufuse_tui.app import NpufuseApp, Start
+from npufuse_tui.model import Decision, Launch
 
 Row = tuple[str, float, float, str]
 
@@ -60,7 +61,7 @@ def first_screen(repeat: int) -> list[Row]:
 
 async def ready(pilot: Pilot[None], screen: type) -> None:
     deadline = time.monotonic() + 60
-    while not (isinstance(pilot.app.screen, screen) and pilot.app.screen.is_mounted):
+    while not (isinstance(pilot.app.screen, screen) and pilot.app.screen.ready):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{screen.__name__} did not come up")
         await pilot.pause(0.01)

@@ -189,7 +189,7 @@ class NpufuseApp(App[None], inherit_bindings=False):
         if events_now:
             self.refresh_screens()
         for screen in self.screen_stack:
-            if isinstance(screen, LoopScreen) and screen.is_mounted:
+            if isinstance(screen, LoopScreen) and screen.ready:
                 screen.tick()
 
     def _job_ended(self, event: JobEnded) -> None:
@@ -207,7 +207,7 @@ class NpufuseApp(App[None], inherit_bindings=False):
     def refresh_screens(self) -> None:
         """Let what is on the screen show the state as it is now."""
         for screen in self.screen_stack:
-            if isinstance(screen, LoopScreen) and screen.is_mounted:
+            if isinstance(screen, LoopScreen) and screen.ready:
                 screen.render_state()
                 screen.refresh_frame()
 
@@ -357,7 +357,7 @@ class NpufuseApp(App[None], inherit_bindings=False):
         """Chinese instead of English or the other way round, everywhere at once."""
         set_language("en" if current_language() == "zh" else "zh")
         for screen in self.screen_stack:
-            if isinstance(screen, LoopScreen):
+            if isinstance(screen, LoopScreen) and screen.ready:
                 screen.retell()
         self.refresh_screens()
 

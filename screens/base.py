@@ -39,7 +39,9 @@ class Said(Static):
         self.retell()
 
     def retell(self) -> None:
-        self.update(self._say())
+        # A line of fixed height needs no new layout; a layout draws the whole screen.
+        height = self.styles.height
+        self.update(self._say(), layout=height is None or height.is_auto)
 
 
 def stage_name(screen: str) -> str:
@@ -119,6 +121,8 @@ class Notice(Widget):
 
     def render(self) -> Content:
         if not self.message:
+            if not cast("LoopScreen", self.screen).ready:
+                return Content("")
             return Content.styled(cast("LoopScreen", self.screen).hint(), "$quiet")
         state = marks.NOTICE[self.kind]
         return Content.assemble((state.glyph, state.colour), " ", (self.message, "$text"))
@@ -136,6 +140,8 @@ class Keys(Widget):
     def render(self) -> Content:
         room, rows = self.size.width or 80, 1 if self.app.size.height < 20 else 2
         screen = cast("LoopScreen", self.screen)
+        if not screen.ready:
+            return Content("")
         situation = screen.situation()
         lines: list[Content] = []
         line = Content("")
@@ -188,6 +194,17 @@ class LoopScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._told = current_language()
+        self.ready = False
+
+    def on_mount(self) -> None:
+        # Children stand when this is called, and not before: is_mounted is true earlier.
+        self.ready = True
+        self.call_next(self._come_up)
+
+    def _come_up(self) -> None:
+        self.render_state()
+        self.refresh_frame()
+        self.query_one(Keys).refresh(layout=True)
 
     def __init_subclass__(cls, **options: Any) -> None:
         if "NAME" in cls.__dict__:
@@ -241,12 +258,16 @@ class LoopScreen(Screen[None]):
                 again()
 
     def on_screen_resume(self) -> None:
+        if not self.ready:
+            return
         if self._told != current_language():
             self.retell()
         self.render_state()
         self.refresh_frame()
 
     def on_resize(self, event: events.Resize) -> None:
+        if not self.ready:
+            return
         self.query_one(TooSmall).retell()
         self.query_one(Keys).retell()
 

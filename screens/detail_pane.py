@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from npufuse_tui.screens.clean import width
 from npufuse_tui.screens.details import Body
 from npufuse_tui.screens.diff_view import DiffView
 from npufuse_tui.screens.page import Page
@@ -42,7 +43,7 @@ class TabBar(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        tight = self.size.width < sum(len(tab.name()) + 6 for tab in self._tabs)
+        tight = self.size.width < sum(width(tab.name()) + 4 for tab in self._tabs)
         parts: list[Content] = []
         for number, tab in enumerate(self._tabs, 1):
             open_now = tab.id == self.current

@@ -43,7 +43,7 @@ class Rows(ScrollView, can_focus=True):
         Binding("end", "edge(1)", show=False),
     ]
 
-    cursor: reactive[int] = reactive(0, repaint=False)
+    cursor: reactive[int] = reactive(0, repaint=False, init=False)
 
     class Moved(Message):
         """The cursor stands on another row."""

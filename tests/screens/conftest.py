@@ -12,10 +12,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fake_loop import FakeDoors, FakeLoop
-from npufuse_tui.app import NpufuseApp, Start
-from npufuse_tui.language import set_language
 from npufuse_tui.screens import marks
 from textual.pilot import Pilot
+
+from npufuse_tui.app import NpufuseApp, Start
+from npufuse_tui.language import set_language
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +65,7 @@ def text_of(app: object) -> str:
 
 async def on_screen(pilot: Pilot[None], name: str) -> None:
     """Wait for the screen of a stage."""
-    await until(pilot, lambda: getattr(pilot.app.screen, "NAME", "") == name and pilot.app.screen.is_mounted)
+    await until(pilot, lambda: getattr(pilot.app.screen, "NAME", "") == name and pilot.app.screen.ready)
 
 
 async def idle(pilot: Pilot[None]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fake_loop import FakeDoors
+
 from npufuse_tui.app import NpufuseApp, Start
 from npufuse_tui.language import set_language
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conftest import MakeApp, idle, on_screen, text_of, the_loop, type_text, until
+from conftest import MakeApp, idle, on_screen, text_of, type_text, until
 from fake_loop import FakeDoors, FakeLoop
-from npufuse_tui.app import NpufuseApp
-from npufuse_tui.model import Decision, Launch, Stage, TaskState
 from npufuse_tui.screens.board import BoardScreen
 from npufuse_tui.screens.curves import CurvesView
 from npufuse_tui.screens.dialogs import Ask, Prompt
 from npufuse_tui.screens.log_view import LogView
 from textual.pilot import Pilot
+
+from npufuse_tui.app import NpufuseApp
+from npufuse_tui.model import Decision, Launch, Stage, TaskState
 
 
 def applied(folder: Path) -> FakeLoop:
@@ -45,6 +46,7 @@ async def test_a_run_as_it_goes_on(make_app: MakeApp, doors: FakeDoors, tmp_path
         await until(pilot, lambda: log.log_file is not None and len(log.log_file) >= 30)
         await pilot.press("g")
         assert "Wait until the verification has ended" in text_of(app)
+        assert not screen.pinned and screen.rows.chosen is None  # the cursor is with the baseline that runs
         await pilot.press("2")
         await until(pilot, lambda: "loss: baseline and fused" in text_of(app))
         loop.hold.set()

@@ -9,13 +9,14 @@ import pytest
 import sample
 from conftest import MakeApp, idle, on_screen, text_of, the_loop, type_text, until
 from fake_loop import FakeDoors, FakeLoop
-from npufuse_tui.app import NpufuseApp
-from npufuse_tui.language import Text
-from npufuse_tui.model import Decision, Risk, Severity
 from npufuse_tui.screens.candidates import CandidatesScreen
 from npufuse_tui.screens.dialogs import Ask, EditText, Prompt, Tell
 from npufuse_tui.screens.page import Page
 from textual.widgets import TextArea
+
+from npufuse_tui.app import NpufuseApp
+from npufuse_tui.language import Text
+from npufuse_tui.model import Decision, Risk, Severity
 
 
 def screen_of(app: NpufuseApp) -> CandidatesScreen:
@@ -116,7 +117,7 @@ async def test_risks_lead_to_their_line(make_app: MakeApp) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await on_screen(pilot, "candidates")
         await pilot.press("2")
-        assert "hidden_size" in text_of(app)
+        await until(pilot, lambda: "hidden_size" in text_of(app))
         await pilot.press("enter")
         await pilot.pause()
         assert screen_of(app).pane.current == "tab_diff"

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from conftest import MakeApp, idle, on_screen, text_of, the_loop, type_text, until
 from fake_loop import FakeDoors
-from npufuse_tui.errors import KeptSafe
-from npufuse_tui.language import Text, set_language
-from npufuse_tui.model import Conclusion, Decision, Stage, TaskState
 from npufuse_tui.screens.dialogs import Ask, Tell
 from npufuse_tui.screens.help import Help
 from npufuse_tui.screens.page import Page
 from npufuse_tui.screens.palette import Palette
+
+from npufuse_tui.errors import KeptSafe
+from npufuse_tui.language import Text, set_language
+from npufuse_tui.model import Conclusion, Decision, Stage, TaskState
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 

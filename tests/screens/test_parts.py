@@ -8,7 +8,6 @@ from pathlib import Path
 import sample
 from hypothesis import given
 from hypothesis import strategies as st
-from npufuse_tui.model import Metric
 from npufuse_tui.screens import clean, series, syntax
 from npufuse_tui.screens.candidate_list import CandidateList
 from npufuse_tui.screens.clean import clean_lines, crop, crop_start, fit, width
@@ -16,6 +15,8 @@ from npufuse_tui.screens.diff_lines import changed_words, pair, parse, side_by_s
 from npufuse_tui.screens.log_file import LogFile
 from npufuse_tui.screens.page import wrap
 from textual.content import Content
+
+from npufuse_tui.model import Metric
 
 DIFF = sample.diff_of("model/blocks.py", sample.MLP_OLD, sample.MLP_NEW)
 

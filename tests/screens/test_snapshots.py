@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from conftest import MakeApp, idle, on_screen, the_loop, type_text, until
 from fake_loop import FakeDoors, FakeLoop
-from npufuse_tui.language import set_language
-from npufuse_tui.model import Decision, Launch, Stage
 from npufuse_tui.screens import theme
 from npufuse_tui.screens.dialogs import Ask
 from npufuse_tui.screens.help import Help
 from npufuse_tui.screens.palette import Palette
 from textual.pilot import Pilot
+
+from npufuse_tui.language import set_language
+from npufuse_tui.model import Decision, Launch, Stage
 
 pytest.importorskip("pytest_textual_snapshot")
 

@@ -8,13 +8,14 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from npufuse_tui.screens import actions, marks
+from npufuse_tui.screens.base import LoopScreen
+from npufuse_tui.screens.situation import Situation
+
 from npufuse_tui import i18n
 from npufuse_tui.app import NpufuseApp
 from npufuse_tui.i18n import tr
 from npufuse_tui.language import set_language
-from npufuse_tui.screens import actions, marks
-from npufuse_tui.screens.base import LoopScreen
-from npufuse_tui.screens.situation import Situation
 
 ROOT = Path(__file__).resolve().parents[2]
 
