@@ -22,15 +22,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "screens"))
 
-import sample
-from fake_loop import FakeDoors, FakeLoop
+import sample  # noqa: E402
+from fake_loop import FakeDoors, FakeLoop  # noqa: E402
 from npufuse_tui.screens.candidates import CandidatesScreen
 from npufuse_tui.screens.diff_view import DiffView
 from npufuse_tui.screens.log_view import LogView
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from npufuse_tui.app import NpufuseApp, Start
+from npufuse_tui.app import NpufuseApp, Start  # noqa: E402
 from npufuse_tui.model import Decision, Launch
 
 Row = tuple[str, float, float, str]

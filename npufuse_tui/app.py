@@ -180,6 +180,8 @@ class NpufuseApp(App[None], inherit_bindings=False):
         self.refresh_screens()
 
     def _pump(self) -> None:
+        if not self.is_running:  # widgets are being taken down
+            return
         events_now = self.jobs.drain()
         for event in events_now:
             if isinstance(event, JobEnded):
