@@ -38,10 +38,11 @@ rule = Rule(
     memory_passes=4,
     helpers={
         "_infer_attention_fits": '''\
-def _infer_attention_fits(query, key):
+def _infer_attention_fits(query, key, value):
     """Whether npu_fused_infer_attention_score takes these (limits of the operator's documentation)."""
     return (
         query.dim() == key.dim() == 4
+        and query.dtype == key.dtype == value.dtype
         and query.dtype in (torch.float16, torch.bfloat16)
         and query.shape[1] % key.shape[1] == 0
         and query.shape[1] <= 256
@@ -119,8 +120,8 @@ def fused_without_a_mask(query, key, value, scale):
 
 
 @rule.guard()
-def fits(query, key):
-    return not torch.is_grad_enabled() and _infer_attention_fits(query, key)
+def fits(query, key, value):
+    return not torch.is_grad_enabled() and _infer_attention_fits(query, key, value)
 
 
 rule.condition("additive_mask", "additive_mask_always")(training.what_is_added_is_a_mask)

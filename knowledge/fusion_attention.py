@@ -40,10 +40,11 @@ rule = Rule(
     defaults={"scale": 1.0, "keep_prob": 1.0},
     helpers={
         "_attention_fits": '''\
-def _attention_fits(query, key):
+def _attention_fits(query, key, value):
     """Whether npu_fusion_attention takes these on the device (limits of the operator's documentation)."""
     return (
-        query.dim() == key.dim() == 4
+        query.dim() == key.dim() == value.dim() == 4
+        and query.dtype == key.dtype == value.dtype
         and query.shape[1] % key.shape[1] == 0
         and query.shape[1] <= 256
         and query.shape[-1] == key.shape[-1] <= 768
@@ -257,8 +258,8 @@ def fused_without_a_mask(query, key, value, scale, rate, training):
 
 
 @rule.guard()
-def fits(query, key):
-    return _attention_fits(query, key)
+def fits(query, key, value):
+    return _attention_fits(query, key, value)
 
 
 _A_BIAS = Text(
@@ -312,7 +313,7 @@ def sdpa_would_do(match: MatchView) -> Risk | None:
 
 @rule.example(shapes=[(2, 4, 8, 32), (1, 2, 5, 16)], variants=("additive_mask", "additive_mask_always"))
 def with_additive_mask(shape, dtype, parameter_dtype):
-    masked = torch.ones(shape[2], shape[2], dtype=torch.bool).triu(1)[None, None]
+    masked = _future(shape)
     mask = torch.zeros(masked.shape).masked_fill(masked, -3e4).to(dtype)
     return {**_states(shape, dtype), "mask": mask, "given": True}
 
@@ -322,16 +323,16 @@ def with_additive_mask(shape, dtype, parameter_dtype):
     variants=("additive_mask_grouped", "additive_mask_always_grouped"),
 )
 def with_groups_of_heads(shape, dtype, parameter_dtype):
-    batch, heads, length, head_dim, groups = shape
+    batch, heads, _, head_dim, groups = shape
     states = with_additive_mask(shape[:4], dtype, parameter_dtype)
     for name in ("key", "value"):
-        states[name] = torch.randn(batch, groups, length, head_dim).to(dtype)
+        states[name] = torch.randn(batch, groups, states[name].shape[2], head_dim).to(dtype)
     return {**states, "repeats": heads // groups}
 
 
 @rule.example(shapes=[(2, 4, 8, 32), (1, 2, 5, 16)], variants=("filled_mask", "filled_mask_if"))
 def with_filled_mask(shape, dtype, parameter_dtype):
-    masked = torch.ones(shape[2], shape[2], dtype=torch.bool).triu(1)[None, None]
+    masked = _future(shape)
     return {**_states(shape, dtype), "mask": masked, "given": True, "low": float("-inf")}
 
 
@@ -340,8 +341,20 @@ def plain(shape, dtype, parameter_dtype):
     return _states(shape, dtype)
 
 
+def _future(shape):
+    """The mask of a query that ends where the keys end: True where the key is later."""
+    length, keys = shape[2], _keys(shape)
+    return torch.ones(length, keys, dtype=torch.bool).triu(1 + keys - length)[None, None]
+
+
+def _keys(shape):
+    """As many keys as queries, or, for an odd length, some more: a cache that came before."""
+    return shape[2] + 3 * (shape[2] % 2)
+
+
 def _states(shape, dtype):
-    query, key, value = (torch.randn(shape).to(dtype) for _ in range(3))
+    query = torch.randn(shape).to(dtype)
+    key, value = (torch.randn(*shape[:2], _keys(shape), shape[3]).to(dtype) for _ in range(2))
     return {
         "query": query,
         "key": key,
