@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from npufuse_tui.verify.parsers import all_parsers
 from npufuse_tui.verify.reading import Parser, Reading, without_rank
 
 _CLUES = ("oss", "iteration", '"step"')
+_GLUED = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d+\]:|\brank \d+:|(?<=\d)rank ?\d+:)", re.I)
 _LATE = 3  # steps by which a rank may print behind another
 _MOST_KEPT = 64  # readings of a format that is not settled yet
 
@@ -59,11 +61,11 @@ class StepStream:
         return "log" if self._trusted and "log" in self.sources else "clock"
 
     def feed(self, data: bytes, now: float) -> list[Metric]:
-        return self._metrics([seen for line in self._lines.feed(data) for seen in self._read(line, now)])
+        return self._metrics([seen for line in self._lines.feed(data) for seen in self._read_glued(line, now)])
 
     def close(self, now: float) -> list[Metric]:
         """The log has ended: what was held back."""
-        found = [seen for line in self._lines.close() for seen in self._read(line, now)]
+        found = [seen for line in self._lines.close() for seen in self._read_glued(line, now)]
         if self.parser is None:
             best = next((one for one in all_parsers() if self._kept.get(one.name)), None)
             if best is not None:
@@ -74,9 +76,13 @@ class StepStream:
             metrics += self._timed([held])
         return metrics
 
-    def _read(self, line: str, now: float) -> list[_Seen]:
+    def _read_glued(self, line: str, now: float) -> list[_Seen]:
+        """A line, or several: an unbuffered print writes its newline by itself, and another rank may come between."""
         if not self._given and not any(clue in line for clue in _CLUES):
             return []
+        return [seen for part in _GLUED.split(line) for seen in self._read(part, now)]
+
+    def _read(self, line: str, now: float) -> list[_Seen]:
         if self.parser is not None:
             seen = _seen(self.parser, line, now)
             if seen is None:

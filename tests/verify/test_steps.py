@@ -142,6 +142,17 @@ def test_interleaved_ranks_count_once():
     assert [one.loss for one in found] == [pytest.approx(4 - i / 10) for i in range(1, 6)]
 
 
+def test_lines_of_two_ranks_that_run_into_each_other():
+    log = "".join(
+        f"rank 0: iter {i}: loss {3 - i / 10:.2f}rank 1: iter {i}: loss 9.5\n\n"
+        if i % 2
+        else f"rank 1: iter {i}: loss 9.5rank 0: iter {i}: loss {3 - i / 10:.2f}\n\n"
+        for i in range(1, 9)
+    )
+    _, found = read(log)
+    assert [(one.step, one.loss) for one in found] == [(i, pytest.approx(3 - i / 10)) for i in range(1, 9)]
+
+
 def test_ranks_without_prefix_count_once():
     log = "".join(f"step {i} loss {3 - i / 10}\n" * 2 for i in range(1, 6))
     assert [one.step for one in read(log)[1]] == [1, 2, 3, 4, 5]
