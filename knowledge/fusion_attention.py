@@ -296,6 +296,21 @@ def mask_is_turned(match: MatchView) -> Risk | None:
     )
 
 
+@rule.risk("masked_rows")
+def rows_that_are_wholly_masked(match: MatchView) -> Risk | None:
+    if match.variant not in _ADDITIVE:
+        return None
+    return information(
+        "masked_rows",
+        Text(
+            "a row in which everything is masked (left padding makes such rows) comes out as zeros, where finfo.min gave it"
+            " the mean of all values: positions that a loss ignores",
+            "整行被屏蔽时（左填充会产生这种行）结果为零，而 finfo.min 会得到所有值的平均：这些位置通常不计入损失",
+        ),
+        match.line("mask"),
+    )
+
+
 @rule.risk("sdpa_alternative")
 def sdpa_would_do(match: MatchView) -> Risk | None:
     if match.variant == "soft_capped":

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.match import Match
+from npufuse_tui.dataflow.source import SourceModule
 from npufuse_tui.judgement.gates.choose import Offer, offer
 from npufuse_tui.judgement.risks.already_fused import Fused, already_fused
 from npufuse_tui.judgement.risks.context import Around
@@ -22,11 +23,14 @@ from npufuse_tui.model import (
     Candidate,
     Edit,
     Estimate,
+    FileEdit,
+    Gate,
     Prelude,
     Priority,
     ProofPlan,
     Risk,
     Severity,
+    Splice,
     Verdict,
 )
 from npufuse_tui.rewrite.compose import all_splices
@@ -50,13 +54,27 @@ FITS = {
     Verdict.REFUSED: Text("not to be replaced", "不可替换"),
 }
 
-GELU_CLASSES = {
-    "none": '("GELUActivation", "GELU")',
-    "tanh": '("GELUTanh", "PytorchGELUTanh")',
+ACTIVATION_TESTS = {
+    ("silu",): "_is_silu",
+    ("gelu", "none"): "_is_gelu",
+    ("gelu", "tanh"): "_is_gelu_tanh",
 }
-"""The classes by which model libraries hold the two forms of GELU."""
+"""The helper that tells whether an activation that is chosen at run time is the one of the pattern."""
+
+_IS_ACTIVATION = '''\
+def {name}(activation):
+    """Whether an activation that is chosen at run time is {what}, as a function or as a module."""
+    return getattr(activation, "__name__", type(activation).__name__) in {names}
+'''
 
 HELPERS = {
+    "_is_silu": _IS_ACTIVATION.format(name="_is_silu", what="SiLU", names='("silu", "SiLU", "SiLUActivation")'),
+    "_is_gelu": _IS_ACTIVATION.format(name="_is_gelu", what="the exact GELU", names='("gelu", "GELUActivation")'),
+    "_is_gelu_tanh": _IS_ACTIVATION.format(
+        name="_is_gelu_tanh",
+        what="the tanh form of GELU",
+        names='("GELUTanh", "PytorchGELUTanh", "NewGELUActivation", "FastGELUActivation", "gelu_new")',
+    ),
     "_weights_asked_for": '''\
 def _weights_asked_for(options, module):
     """Whether attention weights are wanted, which a fused operator never forms."""
@@ -64,7 +82,7 @@ def _weights_asked_for(options, module):
     if wanted is None:
         wanted = getattr(getattr(module, "config", None), "output_attentions", False)
     return bool(wanted)
-'''
+''',
 }
 """What guards call, whatever the rule."""
 
@@ -229,6 +247,8 @@ def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
     guarded = guarded_block(region, branch, gate, _conditions(rule, block.matches, branch))
     preludes = [*torch_npu_import(module), *gate.preludes, *_needed_preludes(rule, guarded, module)]
     change = file_edit(module.file, text.data, guarded, preludes)
+    change = replace(change, splices=(*change.splices, *_splices_in(module.file, gate)))
+    others = [one for one in gate.files if one.file != module.file]
     splices = all_splices(text, [change], module.tree)
     try:
         for splice in splices:
@@ -238,13 +258,27 @@ def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
             Text("the edit would not compile: {why}", "修改后无法编译：{why}").format(why=error.msg)
         ) from error
     return _Edited(
-        edit_of([change]),
-        splices_diff(module.file, text, splices),
+        edit_of([change, *others]),
+        splices_diff(module.file, text, splices) + "".join(_diff_of(one, module) for one in others),
         guarded,
         branch,
         offered,
         plan(rule, region, branch, guarded),
     )
+
+
+def _splices_in(file: str, gate: Gate) -> list[Splice]:
+    """What the gate changes in the file of the guard itself."""
+    return [splice for one in gate.files if one.file == file for splice in one.splices]
+
+
+def _diff_of(edit: FileEdit, module: SourceModule) -> str:
+    """The diff of the file where the repo keeps its arguments. Raises CannotRewrite when it cannot be read."""
+    source = module.repository.source(edit.file) if module.repository is not None else None
+    if source is None:
+        raise CannotRewrite(Text("{file} cannot be read", "无法读取 {file}").format(file=edit.file))
+    text = SourceText(source)
+    return splices_diff(edit.file, text, all_splices(text, [edit]))
 
 
 def _as_block(code: str) -> str:
@@ -260,11 +294,7 @@ def _activation_conditions(matches: Sequence[Match], branch: FusedBranch) -> lis
             code = render(node, branch.entry)
             if code is None:
                 raise CannotRewrite(Text("the activation has no name here", "此处无法引用激活函数"))
-            if op == "silu":
-                conditions[f"isinstance({code}, torch.nn.SiLU)"] = None
-            else:
-                names = GELU_CLASSES[str(attrs[0]) if attrs else "none"]
-                conditions[f"type({code}).__name__ in {names}"] = None
+            conditions[f"{ACTIVATION_TESTS[(op, *map(str, attrs))]}({code})"] = None
     return list(conditions)
 
 
@@ -293,8 +323,6 @@ def _conditions(rule: Rule, matches: Sequence[Match], branch: FusedBranch) -> li
 
 def _needed_preludes(rule: Rule, guarded: Guarded, module: object) -> list[Prelude]:
     """Helpers that the fused branch calls, and imports that the new code needs."""
-    from npufuse_tui.dataflow.source import SourceModule
-
     assert isinstance(module, SourceModule)
     code = guarded.guard + "\n" + guarded.replacement
     preludes: list[Prelude] = []
