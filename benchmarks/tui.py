@@ -24,14 +24,14 @@ sys.path.insert(0, str(ROOT / "tests" / "screens"))
 
 import sample  # noqa: E402
 from fake_loop import FakeDoors, FakeLoop  # noqa: E402
-from npufuse_tui.screens.candidates import CandidatesScreen
-from npufuse_tui.screens.diff_view import DiffView
-from npufuse_tui.screens.log_view import LogView
-from textual.app import App, ComposeResult
-from textual.pilot import Pilot
+from npufuse_tui.screens.candidates import CandidatesScreen  # noqa: E402
+from npufuse_tui.screens.diff_view import DiffView  # noqa: E402
+from npufuse_tui.screens.log_view import LogView  # noqa: E402
+from textual.app import App, ComposeResult  # noqa: E402
+from textual.pilot import Pilot  # noqa: E402
 
 from npufuse_tui.app import NpufuseApp, Start  # noqa: E402
-from npufuse_tui.model import Decision, Launch
+from npufuse_tui.model import Decision, Launch  # noqa: E402
 
 Row = tuple[str, float, float, str]
 

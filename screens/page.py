@@ -60,7 +60,7 @@ def wrap(content: Content, width: int, hang: int = 0) -> list[Content]:
 
 
 class Page(ScrollView, can_focus=True):
-    """Break content into lines of at most `width` cells: at spaces, and after any wide character."""
+    """A scrolling page of paragraphs. Where some have targets, up and down go among them and Enter chooses."""
 
     DEFAULT_CSS = """
     Page { scrollbar-size: 1 1; overflow-x: hidden; overflow-y: auto; background: $background; padding: 0 1; }

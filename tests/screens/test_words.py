@@ -148,3 +148,11 @@ def test_screen_files_are_short() -> None:
         path = Path(inspect.getfile(cls))  # type: ignore[arg-type]
         assert issubclass(cls, LoopScreen)  # type: ignore[arg-type]
         assert len(path.read_text("utf-8").splitlines()) <= 300, path
+
+
+def test_the_key_tables_of_the_docs_are_those_of_the_registry() -> None:
+    spec = importlib.util.spec_from_file_location("keys", ROOT / "tools" / "keys.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.main(check=True) == 0
