@@ -2,13 +2,17 @@
 
     models_run.py DEVICE OUT TYPE...
 
-For each type OUT/TYPE.pt is written, or OUT/TYPE.txt with the reason why it does not run.
+For each type OUT/TYPE.pt is written and OUT/TYPE.json with the number of calls of each fused operator, or
+OUT/TYPE.txt with the reason why it does not run.
 """
 
 from __future__ import annotations
 
+import inspect
+import json
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +51,18 @@ def tiny(model_type: str) -> Any:
     """The configuration of a model type, made small. Raises what the configuration raises."""
     known = transformers.CONFIG_MAPPING[model_type]()
     chosen = {name: value for name, value in TINY.items() if hasattr(known, name)}
+    for name in list(chosen):
+        held = getattr(type(known), name, None)
+        if isinstance(held, property) and held.fset is None:
+            del chosen[name]
     if "layer_types" in chosen:
         kinds = list(dict.fromkeys(known.layer_types or []))
         chosen["layer_types"] = ((kinds or ["full_attention"]) * 2)[:2]
     if "mlp_layer_types" in chosen:
         kinds = list(dict.fromkeys(known.mlp_layer_types or []))
         chosen["mlp_layer_types"] = ((kinds or ["dense"]) * 2)[:2]
+    if hasattr(known, "kv_lora_rank"):  # latent attention has no groups
+        chosen["num_key_value_heads"] = chosen["num_attention_heads"]
     for name in vars(known):
         if "dropout" in name or name.endswith("pdrop"):
             chosen[name] = 0.0
@@ -87,22 +97,35 @@ def run(model_type: str, device: str) -> dict[str, torch.Tensor]:
     inputs: dict[str, Any] = {"input_ids": ids.to(device), "attention_mask": torch.ones_like(ids).to(device)}
     # padding on the right: on the left it makes rows in which all is masked, whose values nobody defines
     inputs["attention_mask"][1, -3:] = 0
-    if not model.config.is_encoder_decoder:
+    if model.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = inputs["input_ids"]
+    takes = inspect.signature(model.forward).parameters
+    if "use_cache" in takes:
         inputs["use_cache"] = False
     torch.manual_seed(3)
-    try:
-        out = model(**inputs, labels=ids.to(device))
-    except TypeError as error:
-        if "use_cache" not in str(error):
-            raise
-        inputs.pop("use_cache")
-        out = model(**inputs, labels=ids.to(device))
+    out = model(**inputs, labels=ids.to(device))
     out.loss.backward()
     kept = {"logits": out.logits.detach().cpu(), "loss": out.loss.detach().cpu()}
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
             kept[f"gradient of {name}"] = parameter.grad.detach().cpu()
     return kept
+
+
+def count_calls(counts: Counter[str]) -> None:
+    """Count the calls of fused operators from here on."""
+    import torch_npu
+
+    def counted(name: str, function: Any) -> Any:
+        def call(*positional: Any, **named: Any) -> Any:
+            counts[name] += 1
+            return function(*positional, **named)
+
+        return call
+
+    for name in dir(torch_npu):
+        if name.startswith("npu_"):
+            setattr(torch_npu, name, counted(name, getattr(torch_npu, name)))
 
 
 def stop(*_: object) -> None:
@@ -113,13 +136,16 @@ def main() -> None:
     device, out = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(1)
     signal.signal(signal.SIGALRM, stop)
+    counts: Counter[str] = Counter()
     if device == "npu":
-        import torch_npu  # noqa: F401 - gives torch its device
+        count_calls(counts)
     for model_type in sys.argv[3:]:
         (out / "running").write_text(model_type)
         signal.alarm(SECONDS)
+        counts.clear()
         try:
             torch.save(run(model_type, device), out / f"{model_type}.pt")
+            (out / f"{model_type}.json").write_text(json.dumps(counts))
         except Exception as error:
             line = (str(error).strip().splitlines() or [""])[0]
             (out / f"{model_type}.txt").write_text(f"{type(error).__name__}: {line}"[:300])
