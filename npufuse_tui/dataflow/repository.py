@@ -80,6 +80,10 @@ class Repository:
         read = ((name, self._bytes(name)) for name in dict.fromkeys(names))
         return tuple((name, data) for name, data in read if data is not None)
 
+    def source(self, file: str) -> bytes | None:
+        """The bytes of a file of the root; None for one that is not opened."""
+        return self._bytes(file)
+
     def has_file(self, asking: str, file: str) -> bool:
         """Whether a file of the root is there; `asking` is the file whose result rests on the answer."""
         self._looked_for.setdefault(asking, set()).add(file)

@@ -8,9 +8,10 @@ be fused, and the verification would compare the original with itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npufuse_tui.dataflow.lower import FunctionGraph
+from npufuse_tui.judgement.gates.arguments import new_arguments
 from npufuse_tui.judgement.gates.existing import Switch, existing_switches
 from npufuse_tui.language import Text
 from npufuse_tui.model import Gate, GateKind, Reuse
@@ -50,10 +51,13 @@ def offer(function: FunctionGraph, rule: Rule, environment: Gate, torch_npu_may_
     found = existing_switches(function, rule)
     best = [one for one in found if one.sure and one.on]
     others = [one for one in found if one not in best]
+    added = [(_with_torch_npu(gate, torch_npu_may_lack), right) for gate, right in new_arguments(function)]
     gates = [
         *(_existing(one, torch_npu_may_lack) for one in best),
+        *(gate for gate, right in added if right),
         environment,
         *(_existing(one, torch_npu_may_lack) for one in others),
+        *(gate for gate, right in added if not right),
         _available(torch_npu_may_lack),
     ]
     return Offer(tuple(gates), _reuse(found))
@@ -63,6 +67,10 @@ def _existing(switch: Switch, torch_npu_may_lack: bool) -> Gate:
     why = _ON if switch.on else _OPEN if switch.on is None else _OFF
     asked = f"{switch.expression} and torch_npu is not None" if torch_npu_may_lack else switch.expression
     return Gate(GateKind.EXISTING, asked, why.format(place=f"{switch.file}:{switch.line}"))
+
+
+def _with_torch_npu(gate: Gate, torch_npu_may_lack: bool) -> Gate:
+    return replace(gate, expression=f"{gate.expression} and torch_npu is not None") if torch_npu_may_lack else gate
 
 
 def _available(torch_npu_may_lack: bool) -> Gate:

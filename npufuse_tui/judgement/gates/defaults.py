@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from npufuse_tui.dataflow.source import FunctionNode, dotted_name
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.judgement.npu_words import names_an_npu
 
 _PROBES = frozenset({"hasattr", "find_spec", "is_available", "module_available", "package_available"})
@@ -54,9 +55,7 @@ def default(value: ast.expr, parameters: dict[str, ast.expr | None] | None = Non
             parts = [default(one, parameters) for one in values]
             return True if True in parts else None
     code = ast.unparse(value)
-    called = {
-        (dotted_name(node.func) or "").rpartition(".")[2] for node in ast.walk(value) if isinstance(node, ast.Call)
-    }
+    called = {(dotted_name(node.func) or "").rpartition(".")[2] for node in walk(value) if isinstance(node, ast.Call)}
     if called & _PROBES or any(names_an_npu(name) and name.endswith("available") for name in called):
         return True
     if isinstance(value, ast.Compare) and names_an_npu(code) and "environ" not in code and "getenv" not in code:

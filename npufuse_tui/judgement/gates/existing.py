@@ -15,12 +15,17 @@ from functools import lru_cache
 
 from npufuse_tui.dataflow.lower import FunctionGraph, written_names
 from npufuse_tui.dataflow.source import ClassInfo, FunctionNode, SourceModule, dotted_name
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.judgement.gates.defaults import asks, default, is_truth, parameters_of
+from npufuse_tui.judgement.gates.parsers import parsers
 from npufuse_tui.judgement.npu_words import names_an_npu, names_fusion
 from npufuse_tui.rules import Rule
 
 HOLDERS = ("config", "cfg", "conf", "args", "opts", "options", "opt", "hparams", "settings")
 """Names under which a module keeps what it was configured with."""
+
+_NAMESPACES = ("args", "opts", "opt", "options")
+"""Names under which an argparse namespace is handed around."""
 
 CONSTRUCTORS = ("__init__", "setup", "__post_init__")
 
@@ -141,7 +146,7 @@ def _held(function: FunctionGraph, rule: Rule) -> Iterator[Switch]:
 
 
 def _assigned(constructor: FunctionNode, self: str) -> Iterator[tuple[str, ast.expr]]:
-    for node in ast.walk(constructor):
+    for node in walk(constructor):
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):
             targets = node.targets
@@ -174,6 +179,11 @@ def _configured(function: FunctionGraph, rule: Rule) -> Iterator[Switch]:
                     on = default(value) if value is not None else None
                     code = _asked(expression, name, may_be_none)
                     yield Switch(code, config.module.file, line, on, is_about(name, rule))
+        elif function.module.repository is not None and expression.rpartition(".")[2] in _NAMESPACES:
+            for option in (one for parser in parsers(function.module.repository) for one in parser.options):
+                if (names_an_npu(option.name) or names_fusion(option.name)) and option.on is not None:
+                    code = _asked(expression, option.name, True)
+                    yield Switch(code, option.file, option.line, option.on, is_about(option.name, rule))
         for name, line in _named_fields(function.module):
             if asks(name) and (config is None or name not in fields(config)):
                 yield Switch(_asked(expression, name, True), function.module.file, line, None, False)
@@ -343,7 +353,7 @@ def _answers(node: FunctionNode) -> bool:
     """Whether the function returns something, and its annotation (if it has one) is bool."""
     if node.returns is not None and ast.unparse(node.returns) != "bool":
         return False
-    returned = [one.value for one in ast.walk(node) if isinstance(one, ast.Return)]
+    returned = [one.value for one in walk(node) if isinstance(one, ast.Return)]
     return bool(returned) and all(one is not None for one in returned)
 
 
@@ -375,7 +385,7 @@ def _home(module: SourceModule, level: int, origin: str, name: str, steps: int =
 
 
 def _line_of_import(module: SourceModule, local: str) -> int:
-    for node in ast.walk(module.tree):
+    for node in walk(module.tree):
         if isinstance(node, ast.ImportFrom) and any((one.asname or one.name) == local for one in node.names):
             return node.lineno
     return 1

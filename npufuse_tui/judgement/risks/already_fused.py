@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from npufuse_tui.dataflow.source import FunctionNode, dotted_name
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.judgement.npu_words import names_an_npu, names_fusion
 from npufuse_tui.language import Text
 from npufuse_tui.model import Risk, Severity
@@ -50,7 +51,7 @@ def already_fused(
     for instead, switch in (*_instead_of(function, statement), *_inside(statement, expression)):
         named = switch is not None and _speaks_of_it(ast.unparse(switch))
         for node in instead:
-            for call in ast.walk(node):
+            for call in walk(node):
                 if not isinstance(call, ast.Call):
                     continue
                 name = _operator(call, modules)
@@ -102,11 +103,11 @@ def _instead_of(function: FunctionNode, statement: ast.stmt) -> Iterator[tuple[S
 def _inside(statement: ast.stmt, expression: ast.expr | None) -> Iterator[tuple[Sequence[ast.AST], ast.expr | None]]:
     if expression is None:
         return
-    for node in ast.walk(statement):
+    for node in walk(statement):
         if isinstance(node, ast.IfExp):
-            if any(inner is expression for inner in ast.walk(node.orelse)):
+            if any(inner is expression for inner in walk(node.orelse)):
                 yield [node.body], node.test
-            elif any(inner is expression for inner in ast.walk(node.body)):
+            elif any(inner is expression for inner in walk(node.body)):
                 yield [node.orelse], node.test
 
 

@@ -12,6 +12,7 @@ from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.lower import FunctionGraph
 from npufuse_tui.dataflow.match import Match
 from npufuse_tui.dataflow.source import ClassInfo, FunctionNode, SourceModule, dotted_name
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.judgement.surroundings import Surroundings, surroundings
 from npufuse_tui.rules import Rule
 
@@ -98,7 +99,7 @@ class Around:
 
     def word(self, pattern: re.Pattern[str]) -> tuple[str, int] | None:
         """The first name or attribute in the function that the whole pattern fits, with its line."""
-        for node in ast.walk(self.node):
+        for node in walk(self.node):
             name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
             if isinstance(node, ast.arg):
                 name = node.arg
@@ -131,7 +132,7 @@ def _calls(module: SourceModule) -> tuple[tuple[str, int], ...]:
     """Every call of the file by its dotted name, in the order of lines."""
     found = [
         (name, node.lineno)
-        for node in ast.walk(module.tree)
+        for node in walk(module.tree)
         if isinstance(node, ast.Call) and (name := dotted_name(node.func)) is not None
     ]
     return tuple(sorted(found, key=lambda one: one[1]))

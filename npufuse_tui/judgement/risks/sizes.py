@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.judgement.risks.context import Around, line_of
 from npufuse_tui.judgement.surroundings import Seen, number_of
 from npufuse_tui.language import Text
@@ -53,7 +54,7 @@ def _inner_size(around: Around) -> tuple[int, Seen] | None:
     if around.owner is None:
         return None
     constructor = around.owner.methods.get("__init__")
-    taken = {node.attr for node in ast.walk(constructor or around.owner.node) if isinstance(node, ast.Attribute)}
+    taken = {node.attr for node in walk(constructor or around.owner.node) if isinstance(node, ast.Attribute)}
     names = tuple(name for name in FIELDS["intermediate_size"] if name in taken)
     return number_of(around.module.repository, around.module.file, names) if len(names) == 1 else None
 

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.judgement.risks.context import Around
 from npufuse_tui.language import Text
 from npufuse_tui.model import Risk, Severity
@@ -56,7 +57,7 @@ def _called_modules(around: Around) -> list[str]:
     owner = around.owner
     found: dict[str, None] = {}
     for statement in around.statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.judgement.risks.context import Around
 from npufuse_tui.language import Text
 from npufuse_tui.model import Risk, Severity
@@ -53,7 +54,7 @@ def _weight_read(around: Around) -> str | None:
 
 
 def _name_in(node: ast.AST, pattern: re.Pattern[str]) -> tuple[str, int] | None:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         name = inner.id if isinstance(inner, ast.Name) else inner.attr if isinstance(inner, ast.Attribute) else None
         if name is not None and pattern.fullmatch(name):
             return name, inner.lineno  # type: ignore[attr-defined]
