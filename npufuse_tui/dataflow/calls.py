@@ -21,6 +21,7 @@ from npufuse_tui.dataflow.operators import (
     canonical_name,
 )
 from npufuse_tui.dataflow.source import ClassInfo, FunctionNode, SourceModule, dotted_name
+from npufuse_tui.dataflow.syntax import walk
 
 PURE_BUILTINS = frozenset(
     {"float", "int", "len", "getattr", "isinstance", "max", "min", "tuple", "list", "bool", "str"}
@@ -269,9 +270,9 @@ def _held(module: SourceModule, value: ast.expr) -> tuple[str, tuple[object, ...
         if dotted == "torch.nn.RMSNorm":
             return ("rms_norm", ())
         if last in ("get_activation", "get_act_fn", "get_activation_fn", "ACT2CLS"):
-            key = value.args[0] if value.args else None
-            if isinstance(key, ast.Constant) and key.value in ACTIVATIONS:
-                return ACTIVATIONS[str(key.value)]
+            asked = value.args[0] if value.args else None
+            if isinstance(asked, ast.Constant) and asked.value in ACTIVATIONS:
+                return ACTIVATIONS[str(asked.value)]
             return ("activation", ())
         if isinstance(value.func, ast.Subscript):
             return _held(module, value.func)
@@ -292,8 +293,8 @@ def usual_activation(frame: Frame, function: Node) -> str | None:
     if owner is None or function.op != "attribute" or frame.module.repository is None:
         return None
     for definer, value in owner.attribute(str(function.attrs[0])):
-        fields = [node.attr for node in ast.walk(value) if isinstance(node, ast.Attribute)]
-        fields += [str(node.value) for node in ast.walk(value) if isinstance(node, ast.Constant)]
+        fields = [node.attr for node in walk(value) if isinstance(node, ast.Attribute)]
+        fields += [str(node.value) for node in walk(value) if isinstance(node, ast.Constant)]
         for name in fields:
             said = frame.module.repository.default_of(definer.module.file, name)
             if said in ACTIVATIONS:
@@ -607,7 +608,7 @@ def _is_worth_inlining(module: SourceModule, function: FunctionNode) -> bool:
 def _computes_with_tensors(module: SourceModule, function: FunctionNode) -> bool:
     if isinstance(function, ast.AsyncFunctionDef) or not _MATH.search(module.lines(function)):
         return False
-    nodes = list(ast.walk(function))
+    nodes = list(walk(function))
     if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes):
         return False
     return sum(isinstance(node, ast.stmt) for node in nodes) <= INLINE_STATEMENTS

@@ -175,7 +175,7 @@ def _subscript(frame: Frame, expression: ast.Subscript) -> Node:
 def _part_of_sequence(frame: Frame, expression: ast.expr, base: Node, part: Node) -> Node:
     low, high, step = (one.value for one in part.args)
     if base.op == "tuple" and all(one.is_constant for one in part.args):
-        return frame.make(expression, "tuple", *base.args[slice(low, high, step)])  # type: ignore[misc]
+        return frame.make(expression, "tuple", *base.args[slice(low, high, step)])  # type: ignore[arg-type]
     return frame.make(expression, "index", base, part)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from npufuse_tui.dataflow.graph import Graph, Node, Site
 from npufuse_tui.dataflow.source import ClassInfo, FunctionNode, Scope, SourceModule, add_import
+from npufuse_tui.dataflow.syntax import walk
 
 INLINE_DEPTH = 4
 INLINE_STATEMENTS = 40
@@ -342,7 +343,7 @@ def _changed_in_place(body: list[ast.stmt]) -> set[str]:
     return {
         node.func.value.id
         for statement in body
-        for node in ast.walk(statement)
+        for node in walk(statement)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr.endswith("_")

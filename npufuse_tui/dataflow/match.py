@@ -212,7 +212,7 @@ def is_held(node: Node) -> bool:
     """Whether a value is something that the module holds, or an argument of the function: no activation."""
     if node.op in ("attribute", "parameter", "global"):
         return True
-    if node.op == "getitem" and not node.args[0].op == "call":
+    if node.op == "getitem" and node.args[0].op != "call":
         return is_held(node.args[0])
     return False
 
@@ -253,9 +253,9 @@ def _same_attrs(pattern: Node, subject: Node) -> bool:
 def _same_dims(wanted: tuple[object, ...], given: tuple[object, ...]) -> bool:
     """Whether two pairs of dims are one pair for tensors of three, four or five dims (counted from the end: -2, -1)."""
     for rank in (3, 4, 5):
-        if all(isinstance(dim, int) and -rank <= dim < rank for dim in (*wanted, *given)):
-            if {dim % rank for dim in wanted} == {dim % rank for dim in given}:  # type: ignore[operator]
-                return True
+        fits = all(isinstance(dim, int) and -rank <= dim < rank for dim in (*wanted, *given))
+        if fits and {dim % rank for dim in wanted} == {dim % rank for dim in given}:  # type: ignore[operator]
+            return True
     return False
 
 

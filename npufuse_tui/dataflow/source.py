@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from npufuse_tui.dataflow.syntax import walk
+
 if TYPE_CHECKING:
     from npufuse_tui.dataflow.repository import Repository
 
@@ -219,7 +221,7 @@ def _class_assignments(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
 
 def _self_assignments(method: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
     first = method.args.args[0].arg if method.args.args else "self"
-    for node in ast.walk(method):
+    for node in walk(method):
         if isinstance(node, ast.Assign):
             targets, value = node.targets, node.value
         elif isinstance(node, ast.AnnAssign) and node.value is not None:

@@ -6,7 +6,9 @@ import ast
 import hashlib
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.errors import KeptSafe
 from npufuse_tui.language import Text
 from npufuse_tui.model import FileEdit, Prelude, Splice
@@ -44,7 +46,7 @@ def all_splices(text: SourceText, edits: Sequence[FileEdit], tree: ast.Module | 
 
 def _ordered(edits: Sequence[FileEdit]) -> list[Splice]:
     splices = sorted({splice for edit in edits for splice in edit.splices}, key=lambda one: (one.start, one.end))
-    for one, other in zip(splices, splices[1:], strict=False):
+    for one, other in pairwise(splices):
         if other.start < one.end:
             raise KeptSafe(
                 Text(
@@ -88,7 +90,7 @@ def _imports_torch_npu(tree: ast.Module) -> bool:
         isinstance(inner, ast.Import) and any(alias.name == "torch_npu" and not alias.asname for alias in inner.names)
         for statement in tree.body
         if isinstance(statement, (ast.Import, ast.Try, ast.If))
-        for inner in ast.walk(statement)
+        for inner in walk(statement)
     )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from npufuse_tui.dataflow.graph import Node
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.language import Text
 from npufuse_tui.model import Edit, FileEdit, Gate, Prelude, Splice
 from npufuse_tui.rewrite.fused_branch import FusedBranch
@@ -157,7 +158,7 @@ def wrapped(code: str, indent: str, unit: str) -> str:
 
 
 def _longest_call(tree: ast.AST) -> ast.Call | None:
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and (node.args or node.keywords)]
+    calls = [node for node in walk(tree) if isinstance(node, ast.Call) and (node.args or node.keywords)]
     fused = [
         call for call in calls if ast.unparse(call.func).startswith("torch_npu.") and "(" not in ast.unparse(call.func)
     ]

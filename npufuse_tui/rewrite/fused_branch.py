@@ -14,6 +14,7 @@ from typing import Any
 from npufuse_tui.dataflow.graph import Node, strip_upcasts
 from npufuse_tui.dataflow.lower import Environment, FunctionGraph, written_names
 from npufuse_tui.dataflow.match import Match
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.language import Text
 from npufuse_tui.rewrite.output_dtype import output_cast, primary_input
 from npufuse_tui.rewrite.region import CannotRewrite, Region, Root, live_after, site_of
@@ -81,7 +82,7 @@ class _Builder:
         self.text = text
         self.region = region
         self.kept: set[ast.stmt] = set()
-        self.roots = {root.site.statement: [] for root in region.roots}
+        self.roots: dict[ast.stmt, list[tuple[Root, Match]]] = {root.site.statement: [] for root in region.roots}
         by_node = {match.root: match for match in matches}
         for root in region.roots:
             self.roots[root.site.statement].append((root, by_node[_matched(root.node, by_node)]))
@@ -172,7 +173,7 @@ class _Builder:
         lines = [line for call in calls for line in call.before]
         given = {node: code for call in calls for node, code in call.extras}
         before = self.function.before.get(statement, {})
-        for name in sorted({node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} & set(before)):
+        for name in sorted({node.id for node in walk(statement) if isinstance(node, ast.Name)} & set(before)):
             if before[name] in given and place.names.get(name) is not before[name]:
                 lines.append(f"{name} = {given[before[name]]}")
         lines.append(self._substituted(statement, calls))
@@ -234,10 +235,10 @@ class _Builder:
 
     def _reads_the_same(self, statement: ast.stmt, besides: Sequence[ast.AST] | None, names: Environment) -> bool:
         """Whether what the statement reads (outside of the roots) means in the branch what it means in the original."""
-        skipped = {id(node) for expression in besides or () for node in ast.walk(expression)}
+        skipped = {id(node) for expression in besides or () for node in walk(expression)}
         before = self.function.before.get(statement, {})
         same = True
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in skipped:
                 if before.get(node.id) is not names.get(node.id) and before.get(node.id) not in self.extras:
                     self._keep_definer(node.id, statement, False)
@@ -275,11 +276,11 @@ class _Builder:
         rule = next(iter(self.roots.values()))[0][1].pattern.rule
         if not rule.may_be_none:
             return False
-        inside = {id(node) for statement in self.region.statements for node in ast.walk(statement)}
+        inside = {id(node) for statement in self.region.statements for node in walk(statement)}
         returned = _only_handed_out(self.region.layout.function)
         later = [
             node
-            for node in ast.walk(self.region.layout.function)
+            for node in walk(self.region.layout.function)
             if isinstance(node, ast.Name)
             and node.id == name
             and isinstance(node.ctx, ast.Load)
@@ -295,7 +296,7 @@ class _Builder:
             plain = all(
                 isinstance(one, (ast.Name, ast.Tuple, ast.List, ast.Starred, ast.expr_context))
                 for target in targets
-                for one in ast.walk(target)
+                for one in walk(target)
             )
             return not plain
         if isinstance(statement, ast.If):
@@ -311,12 +312,12 @@ class _Builder:
 def _only_handed_out(function: ast.AST) -> set[int]:
     """Names (their syntax nodes) that are put into what the function returns, or are asked for by `output_attentions`."""
     found: set[int] = set()
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
             found.update(id(element) for element in node.value.elts)
         elif isinstance(node, (ast.If, ast.IfExp)) and "output_attentions" in ast.unparse(node.test):
             asked = node.body if isinstance(node.body, list) else [node.body]
-            found.update(id(inner) for one in asked for inner in ast.walk(one))
+            found.update(id(inner) for one in asked for inner in walk(one))
     return found
 
 
@@ -340,7 +341,7 @@ def expand(
     tree = ast.parse(textwrap.dedent(replacement.source)).body[0]
     assert isinstance(tree, ast.FunctionDef)
     body = [one for one in tree.body if not _is_docstring(one)]
-    used = [node.id for one in body for node in ast.walk(one) if isinstance(node, ast.Name)]
+    used = [node.id for one in body for node in walk(one) if isinstance(node, ast.Name)]
     before: list[str] = []
     substitutes: dict[str, ast.expr] = {}
     for name, code in inputs.items():
@@ -353,7 +354,7 @@ def expand(
     renamed = {
         node.id: _free_name(node.id, taken)
         for one in body
-        for node in ast.walk(one)
+        for node in walk(one)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     put_in = _Substitute(substitutes, renamed, fresh)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from npufuse_tui.dataflow.graph import Node, Site
 from npufuse_tui.dataflow.lower import FunctionGraph, written_names
+from npufuse_tui.dataflow.syntax import names_read, walk
 from npufuse_tui.language import Text
 from npufuse_tui.rewrite.text import SourceText
 
@@ -129,13 +130,14 @@ _SPREAD = Text(
 
 def site_of(node: Node, before: ast.stmt | None) -> Site | None:
     """Where the node is written, nearest before (or in) the statement of the root."""
-    sites = [site for site in node.sites]
+    sites = list(node.sites)
     if before is None:
         own = [site for site in sites if site.depth == 0]
         return own[-1] if own else None
     at_root = [site for site in sites if site.statement is before]
     earlier = [site for site in sites if site.statement.lineno <= before.lineno]
-    return (at_root or earlier or sites or [None])[-1]
+    nearest = at_root or earlier or sites
+    return nearest[-1] if nearest else None
 
 
 def find_region(function: FunctionGraph, text: SourceText, root: Node, inside: Iterable[Node]) -> Region:
@@ -167,11 +169,11 @@ def _chunk_statements(function: FunctionGraph, root: ast.stmt, inside: Iterable[
             names = written_names([site.statement])
             later = [
                 one
-                for one in ast.walk(function.scope.node)
+                for one in walk(function.scope.node)
                 if isinstance(one, ast.Name) and one.id in names and isinstance(one.ctx, ast.Load)
             ]
-            inside_root = {id(one) for one in ast.walk(root)}
-            own = {id(one) for one in ast.walk(site.statement)}
+            inside_root = {id(one) for one in walk(root)}
+            own = {id(one) for one in walk(site.statement)}
             after = [one for one in later if id(one) not in own and one.lineno > site.statement.lineno]
             if after and all(id(one) in inside_root for one in after):
                 found.add(site.statement)
@@ -241,19 +243,17 @@ def _is_metadata(value: ast.expr) -> bool:
 
 def loads(name: str, statements: Iterable[ast.AST]) -> bool:
     """Whether the name is read anywhere in the statements."""
-    return any(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        for statement in statements
-        for node in ast.walk(statement)
-    )
+    return any(name in names_read(statement) for statement in statements)
 
 
 def loaded_outside(name: str, region: Region, besides: ast.stmt) -> bool:
     """Whether the name is read in the function outside of the region (and of one statement more)."""
-    held = {id(node) for statement in (*region.statements, besides) for node in ast.walk(statement)}
+    if name not in names_read(region.layout.function):
+        return False
+    held = {id(node) for statement in (*region.statements, besides) for node in walk(statement)}
     return any(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and id(node) not in held
-        for node in ast.walk(region.layout.function)
+        for node in walk(region.layout.function)
     )
 
 
@@ -321,13 +321,15 @@ def _binds(target: ast.expr, name: str) -> bool:
 
 
 def _declared_outer(name: str, function: ast.AST) -> bool:
-    return any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in ast.walk(function))
+    return any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in walk(function))
 
 
 def _captured(name: str, region: Region) -> bool:
     """Whether a nested function reads the name: it may be called later."""
-    for node in ast.walk(region.layout.function):
-        if node is not region.layout.function and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            if loads(name, [node]):
-                return True
-    return False
+    if name not in names_read(region.layout.function):
+        return False
+    return any(
+        node is not region.layout.function and loads(name, [node])
+        for node in walk(region.layout.function)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from npufuse_tui.dataflow.graph import Node, Site, strip_upcasts
 from npufuse_tui.dataflow.lower import Environment, FunctionGraph
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.rewrite.text import SourceText
 
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
@@ -67,7 +68,7 @@ def _as_written(node: Node, place: Place) -> str | None:
 def means_the_same(site: Site, place: Place) -> bool:
     """Whether every name of the site's expression means there what it means at the place."""
     before = place.function.before.get(site.statement, {})
-    for inner in ast.walk(site.expression):
+    for inner in walk(site.expression):
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
             if before.get(inner.id) is not place.names.get(inner.id):
                 return False

@@ -50,9 +50,8 @@ def discover(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (
                 ).format(path=root)
             )
         return root.parent, [Found(root.name, root)]
-    names = _from_git(root)
-    if names is None:
-        names = _from_walk(root)
+    tracked = _from_git(root)
+    names = tracked if tracked is not None else _from_walk(root)
     kept = (name for name in names if name.endswith(SUFFIXES) and wanted(name, include, exclude))
     return root, [Found(name, root / name) for name in sorted(kept)]
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.source import FunctionNode, SourceModule
+from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.language import Text
 from npufuse_tui.model import ProofPlan
 from npufuse_tui.rewrite.edit import Guarded
@@ -111,7 +112,7 @@ class _Planner:
         if isinstance(last, ast.Return):
             count = len(last.value.elts) if isinstance(last.value, ast.Tuple) else 1
             return "", count
-        if any(isinstance(node, ast.Return) for one in self.region.statements for node in ast.walk(one)):
+        if any(isinstance(node, ast.Return) for one in self.region.statements for node in walk(one)):
             raise _NotPlanned(Text("the region returns from inside", "区域内部存在提前返回"))
         names = [name for name in self.branch.names_after if name not in self.branch.without]
         if not names:
@@ -371,13 +372,13 @@ def _free_names(code: str) -> set[str]:
         tree = ast.parse(textwrap.dedent(code))
     except SyntaxError:
         return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def _self_calls(code: str) -> set[str]:
     return {
         node.func.attr
-        for node in ast.walk(ast.parse(textwrap.dedent(code)))
+        for node in walk(ast.parse(textwrap.dedent(code)))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
@@ -401,7 +402,7 @@ def _default_of(name: str, function: FunctionNode) -> str | None:
 
 
 def _is_plain(expression: ast.expr) -> bool:
-    return not any(isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom)) for node in ast.walk(expression))
+    return not any(isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom)) for node in walk(expression))
 
 
 def function_source(module: SourceModule, node: FunctionNode) -> str:

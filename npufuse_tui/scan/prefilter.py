@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from npufuse_tui.rules import Rule
@@ -18,14 +19,68 @@ LONGEST_HELPER = 4000
 _CALLED = re.compile(rb"\b([A-Za-z_]\w*)\(")
 
 
+_TOKENS = re.compile(rb"\\.|\[[^\]]*\]|.", re.DOTALL)
+
+
+def _text_in(word: bytes) -> tuple[bytes, bool]:
+    """The longest plain text that stands wherever a regular expression matches, and whether it is all of it."""
+    if re.search(rb"(?<!\\)[|(){}]", word):
+        return b"", False
+    runs = [b""]
+    exact = True
+    for token in _TOKENS.findall(word):
+        if token in (b"?", b"*", b"+"):
+            runs[-1] = runs[-1][:-1] if token != b"+" else runs[-1]
+            runs.append(b"")
+            exact = False
+        elif len(token) == 2 and not token[1:].isalnum():
+            runs[-1] += token[1:]
+        elif len(token) == 1 and token not in b".^$":
+            runs[-1] += token
+        else:
+            runs.append(b"")
+            exact = False
+    return max(runs, key=len), exact
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """One group of words, as a question to some bytes: is one of them there?
+
+    A word that is plain text is looked for as such, which is many times as quick as a regular expression; one that has
+    plain text in it is first looked for by that text.
+    """
+
+    plain: tuple[bytes, ...]
+    hinted: tuple[tuple[bytes, re.Pattern[bytes]], ...]
+
+    @classmethod
+    def of(cls, group: tuple[bytes, ...]) -> Words:
+        plain: list[bytes] = []
+        hinted: list[tuple[bytes, re.Pattern[bytes]]] = []
+        for word in group:
+            text, exact = _text_in(word)
+            if exact:
+                plain.append(text)
+            else:
+                hinted.append((text, re.compile(word)))
+        return cls(tuple(plain), tuple(hinted))
+
+    def found_in(self, source: bytes) -> bool:
+        for word in self.plain:
+            if word in source:
+                return True
+        return any(hint in source and pattern.search(source) is not None for hint, pattern in self.hinted)
+
+
 @lru_cache(maxsize=1024)
-def _words(group: tuple[bytes, ...]) -> re.Pattern[bytes]:
-    return re.compile(b"|".join(group))
+def _words(group: tuple[bytes, ...]) -> Words:
+    return Words.of(group)
 
 
 def can_match(source: bytes, rules: Iterable[Rule]) -> list[Rule]:
     """The rules of which the file holds at least one word of every group."""
-    return [rule for rule in rules if all(_words(group).search(source) for group in rule.needs)]
+    return [rule for rule in rules if all(_words(group).found_in(source) for group in rule.needs)]
 
 
 class FunctionFilter:
@@ -62,7 +117,7 @@ class FunctionFilter:
         if known is None:
             known = 0
             for place, (_, words) in enumerate(self._groups):
-                if words.search(text):
+                if words.found_in(text):
                     known |= 1 << place
             self._own[text] = known
         return known

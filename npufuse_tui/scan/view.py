@@ -8,6 +8,7 @@ import re
 from npufuse_tui.dataflow.graph import Node, strip_casts
 from npufuse_tui.dataflow.match import Match, is_scalar
 from npufuse_tui.dataflow.source import dotted_name
+from npufuse_tui.dataflow.syntax import walk
 
 ORIGINS = {"module_linear": "linear", "phi": "choice", "piece": "chunk", "index": "slice"}
 
@@ -82,7 +83,7 @@ class View:
         function = self._match.function
         scopes: list[ast.AST] = [function.scope.node]
         for node in scopes:
-            for inner in ast.walk(node):
+            for inner in walk(node):
                 name = (
                     inner.id
                     if isinstance(inner, ast.Name)
