@@ -243,8 +243,9 @@ class LoopScreen(Screen[None]):
         self.query_one(Notice).say(message, kind)
 
     def refresh_frame(self) -> None:
-        """Draw the line on top and the keys again."""
+        """Draw the line on top, the hint and the keys again."""
         self.query_one(Masthead).refresh()
+        self.query_one(Notice).refresh()
         self.query_one(Keys).refresh()
 
     def tick(self) -> None:
