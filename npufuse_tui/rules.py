@@ -16,6 +16,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
@@ -49,6 +50,11 @@ class Mask(Tensor):
 def contiguous(tensor: Any) -> Any:
     """In a replacement: the tensor, made contiguous wherever the matched code does not show that it is."""
     return tensor.contiguous()
+
+
+@cache
+def _source_of(function: Callable[..., Any]) -> str:
+    return inspect.getsource(function)
 
 
 class MatchView(Protocol):
@@ -102,7 +108,7 @@ class Pattern:
 
     @property
     def source(self) -> str:
-        return inspect.getsource(self.function)
+        return _source_of(self.function)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -118,7 +124,7 @@ class Replacement:
 
     @property
     def source(self) -> str:
-        return inspect.getsource(self.function)
+        return _source_of(self.function)
 
 
 @dataclass(frozen=True)
@@ -297,12 +303,12 @@ class Rule:
         """The replacement that names the variant, else the one that names none, else None (such matches are refused)."""
         named = [one for one in self.replacements if variant in one.variants]
         general = [one for one in self.replacements if not one.variants]
-        return (named or general or [None])[0]
+        return next(iter(named or general), None)
 
     def example_for(self, variant: str) -> Example | None:
         named = [one for one in self.examples if variant in one.variants]
         general = [one for one in self.examples if not one.variants]
-        return (named or general or [None])[0]
+        return next(iter(named or general), None)
 
 
 def warning(code: str, message: Text, line: int | None = None) -> Risk:

@@ -14,6 +14,7 @@ import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.syntax import walk
@@ -132,6 +133,7 @@ def _indented_verbatim(region: Region, unit: str) -> str:
     return "\n".join(lines)
 
 
+@lru_cache(maxsize=1024)
 def wrapped(code: str, indent: str, unit: str) -> str:
     """The statement at an indentation, its outermost call broken into one argument a line where it is too long."""
     if "\n" in code:

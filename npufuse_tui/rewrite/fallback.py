@@ -11,6 +11,7 @@ import io
 import textwrap
 import tokenize
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from npufuse_tui.errors import KeptSafe
 from npufuse_tui.language import Text
@@ -52,6 +53,7 @@ def _refused(file: str, why: str) -> NotVerbatim:
     )
 
 
+@lru_cache(maxsize=1024)
 def tokens(code: str) -> tuple[str, ...]:
     """The tokens of some statements, comments too, without indentation and newlines."""
     dedented = textwrap.dedent(code)

@@ -7,8 +7,9 @@ import copy
 import inspect
 import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from npufuse_tui.dataflow.graph import Node, strip_upcasts
@@ -207,7 +208,7 @@ class _Builder:
             raise CannotRewrite(Text("no replacement is known for this form", "这种写法没有已知的替换方式"))
         inputs: dict[str, str] = {}
         passed = {name: strip_upcasts(node) for name, node in match.values.items()}
-        wanted = {*inspect.signature(replacement.function).parameters, primary_input(match)}
+        wanted = {*_parameters(replacement.function), primary_input(match)}
         for name, node in match.values.items():
             if name not in wanted:
                 continue
@@ -321,6 +322,11 @@ def _only_handed_out(function: ast.AST) -> set[int]:
     return found
 
 
+@lru_cache(maxsize=256)
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
 def _matched(node: Node, by_node: dict[Node, Match]) -> Node:
     """The matched node beneath the casts that were taken into the root."""
     while node not in by_node and node.op == "cast":
@@ -336,15 +342,34 @@ def expand(
     fresh: Collection[str] = (),
 ) -> tuple[Any, ...]:
     """The replacement's statements and what it returns (the parts of a tuple one by one), with the inputs' code in the
-    place of its parameters.
+    place of its parameters. Names that it binds are added to `taken`.
     """
-    tree = ast.parse(textwrap.dedent(replacement.source)).body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    body = [one for one in tree.body if not _is_docstring(one)]
+    before, values, bound = _expanded(
+        replacement.source,
+        tuple(inputs.items()),
+        frozenset(taken),
+        tuple((defaults or {}).items()),
+        frozenset(fresh),
+    )
+    taken.update(bound)
+    return list(before), *values
+
+
+@lru_cache(maxsize=1024)
+def _expanded(
+    source: str,
+    inputs: tuple[tuple[str, str], ...],
+    names: frozenset[str],
+    defaults: tuple[tuple[str, object], ...],
+    fresh: frozenset[str],
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """What `expand` gives, and the names that were taken: the same for equal functions of different files."""
+    taken = set(names)
+    body = _replacement_body(source)
     used = [node.id for one in body for node in walk(one) if isinstance(node, ast.Name)]
     before: list[str] = []
     substitutes: dict[str, ast.expr] = {}
-    for name, code in inputs.items():
+    for name, code in inputs:
         if used.count(name) > 1 and not is_simple(code) and not _is_literal(code):
             local = _free_name(f"npu_{name}", taken)
             taken.add(local)
@@ -358,13 +383,20 @@ def expand(
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     put_in = _Substitute(substitutes, renamed, fresh)
-    simplify = _Simplify(defaults or {})
+    simplify = _Simplify(dict(defaults))
     statements = [simplify.visit(put_in.visit(copy.deepcopy(one))) for one in body]
     last = statements.pop()
     assert isinstance(last, ast.Return) and last.value is not None
     before.extend(written(one) for one in statements)
     values = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
-    return before, *(written(value) for value in values)
+    return tuple(before), tuple(written(value) for value in values), tuple(sorted(taken - names))
+
+
+@lru_cache(maxsize=256)
+def _replacement_body(source: str) -> tuple[ast.stmt, ...]:
+    tree = ast.parse(textwrap.dedent(source)).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    return tuple(one for one in tree.body if not _is_docstring(one))
 
 
 _SINGLE_QUOTED = re.compile(r"'([^'\"\\\\]*)'")

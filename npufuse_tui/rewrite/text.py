@@ -11,7 +11,7 @@ import bisect
 import io
 import tokenize
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -100,10 +100,11 @@ class SourceText:
         return frozenset(line + first - 1 for line in lines_inside_strings(code))
 
 
-def lines_inside_strings(code: str) -> set[int]:
+@lru_cache(maxsize=1024)
+def lines_inside_strings(code: str) -> frozenset[int]:
     """The lines of some statements, counted from 1, that begin inside of a string: nothing may be put in front of them."""
     if '"""' not in code and "'''" not in code and "\\\n" not in code:
-        return set()
+        return frozenset()
     lead = 0 if code[:1].strip() else 1
     inside: set[int] = set()
     fstring_start = getattr(tokenize, "FSTRING_START", None)
@@ -119,4 +120,4 @@ def lines_inside_strings(code: str) -> set[int]:
                 inside.update(range(open_fstrings.pop() + 1 - lead, token.end[0] + 1 - lead))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         pass
-    return inside
+    return frozenset(inside)

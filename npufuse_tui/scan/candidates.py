@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.match import Match
@@ -252,7 +253,7 @@ def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
     splices = all_splices(text, [change], module.tree)
     try:
         for splice in splices:
-            ast.parse(_as_block(splice.text))
+            _compile(splice.text)
     except SyntaxError as error:
         raise CannotRewrite(
             Text("the edit would not compile: {why}", "修改后无法编译：{why}").format(why=error.msg)
@@ -279,6 +280,12 @@ def _diff_of(edit: FileEdit, module: SourceModule) -> str:
         raise CannotRewrite(Text("{file} cannot be read", "无法读取 {file}").format(file=edit.file))
     text = SourceText(source)
     return splices_diff(edit.file, text, all_splices(text, [edit]))
+
+
+@lru_cache(maxsize=1024)
+def _compile(code: str) -> None:
+    """Raises SyntaxError when the new lines do not compile."""
+    ast.parse(_as_block(code))
 
 
 def _as_block(code: str) -> str:

@@ -11,6 +11,7 @@ import ast
 import builtins
 import textwrap
 from collections.abc import Iterable
+from functools import lru_cache
 
 from npufuse_tui.dataflow.graph import Node
 from npufuse_tui.dataflow.source import FunctionNode, SourceModule
@@ -291,7 +292,7 @@ class _Planner:
         owner = self.function.scope.owner
         if owner is None:
             return
-        todo, seen = _self_calls(code), set()
+        todo, seen = sorted(_self_calls(code)), set[str]()
         while todo:
             name = todo.pop()
             found = owner.method(name)
@@ -310,7 +311,7 @@ class _Planner:
                 assert isinstance(methods, dict)
                 methods[name] = f"_method_{name}"
             self._helpers(_free_names(source), source)
-            todo |= _self_calls(source)
+            todo += sorted(_self_calls(source))
 
 
 def _cut(code: str, cuts: dict[str, str]) -> str:
@@ -366,24 +367,26 @@ def _dotted(expression: ast.expr) -> tuple[str, ...] | None:
     return None
 
 
-def _free_names(code: str) -> set[str]:
+@lru_cache(maxsize=1024)
+def _free_names(code: str) -> frozenset[str]:
     """Names that are read in the code before it could have bound them all: a superset of the free ones."""
     try:
         tree = ast.parse(textwrap.dedent(code))
     except SyntaxError:
-        return set()
-    return {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        return frozenset()
+    return frozenset(node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
 
 
-def _self_calls(code: str) -> set[str]:
-    return {
+@lru_cache(maxsize=1024)
+def _self_calls(code: str) -> frozenset[str]:
+    return frozenset(
         node.func.attr
         for node in walk(ast.parse(textwrap.dedent(code)))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id in ("self", "cls")
-    }
+    )
 
 
 def _default_of(name: str, function: FunctionNode) -> str | None:
