@@ -82,6 +82,8 @@ class DtypeOf:
                 return "float64" if self(node.args[0]) == "float64" else "float32"
             case "loop":
                 return self(node.args[0])
+            case "global" if str(node.attrs[0]).startswith("math."):
+                return WEAK
             case "attribute" | "parameter" | "global" if is_scalar(node):
                 return None
         return self(node.args[0]) if node.args and node.op not in ("call", "attribute", "builtin") else None
