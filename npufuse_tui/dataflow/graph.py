@@ -11,10 +11,10 @@ import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """Where a node is written: the statement and the expression of the analysed function.
 
     Code of an inlined helper has the site of the call; `depth` counts the helpers in between.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from npufuse_tui.dataflow.graph import Graph, Node, Site
 from npufuse_tui.dataflow.source import ClassInfo, FunctionNode, Scope, SourceModule, add_import
-from npufuse_tui.dataflow.syntax import walk
+from npufuse_tui.dataflow.syntax import names_bound, walk
 
 INLINE_DEPTH = 4
 INLINE_STATEMENTS = 40
@@ -72,14 +72,15 @@ class Frame:
     conditions: list[Node] = field(default_factory=list)
     local_functions: dict[int, tuple[FunctionNode | ast.Lambda, Environment]] = field(default_factory=dict)
 
-    @property
-    def graph(self) -> Graph:
-        return self.into.graph
+    def __post_init__(self) -> None:
+        self.graph: Graph = self.into.graph
 
     def at(self, expression: ast.expr) -> None:
         """Say which expression the nodes made from now on come from."""
         if self.depth == 0 and self.statement is not None:
-            self.graph.site = Site(self.statement, expression, 0)
+            site = self.graph.site
+            if site is None or site.depth or site.expression is not expression or site.statement is not self.statement:
+                self.graph.site = Site(self.statement, expression, 0)
 
     def make(self, expression: ast.expr, op: str, *args: Node, attrs: tuple[object, ...] = ()) -> Node:
         self.at(expression)
@@ -372,16 +373,4 @@ def _try(frame: Frame, statement: ast.Try) -> bool:
 
 def written_names(body: list[ast.stmt]) -> set[str]:
     """The plain names that a suite binds, nested suites included, nested functions not."""
-    names: set[str] = set()
-    stack: list[ast.AST] = list(body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            names.add(node.id)
-        stack.extend(ast.iter_child_nodes(node))
-    return names
+    return {name for statement in body for name in names_bound(statement)}

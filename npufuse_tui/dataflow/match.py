@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from npufuse_tui.dataflow.calls import UNKNOWN
 from npufuse_tui.dataflow.graph import COMMUTATIVE, Node, step_over, strip_casts
@@ -51,8 +52,7 @@ SCALAR_OPS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """What a partial match has found so far."""
 
     values: dict[str, Node]

@@ -9,6 +9,7 @@ MOST_REMEMBERED = 4000
 
 _NODES: dict[int, tuple[ast.AST, list[ast.AST]]] = {}
 _NAMES: dict[int, tuple[ast.AST, frozenset[str]]] = {}
+_BOUND: dict[int, tuple[ast.AST, frozenset[str]]] = {}
 
 
 def walk(root: ast.AST) -> list[ast.AST]:
@@ -48,7 +49,38 @@ def names_read(root: ast.AST) -> frozenset[str]:
     return known[1]
 
 
+def names_bound(statement: ast.stmt) -> frozenset[str]:
+    """The plain names that a statement binds, nested suites included, nested functions not."""
+    known = _BOUND.get(id(statement))
+    if known is None:
+        if len(_BOUND) >= MOST_REMEMBERED:
+            _BOUND.clear()
+        known = _BOUND[id(statement)] = (statement, _bound(statement))
+    return known[1]
+
+
+def _bound(statement: ast.stmt) -> frozenset[str]:
+    names: set[str] = set()
+    stack: list[ast.AST] = [statement]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+        elif not isinstance(node, ast.Lambda):
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if value.__class__ is list:
+                    stack += [one for one in value if isinstance(one, ast.AST)]
+                elif isinstance(value, ast.AST) and not isinstance(value, (ast.expr_context, ast.operator)):
+                    stack.append(value)
+    return frozenset(names)
+
+
 def forget() -> None:
     """Let the trees go that are held here."""
     _NODES.clear()
     _NAMES.clear()
+    _BOUND.clear()
