@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from npufuse_tui.knowledge import fusion_attention as training
+
 from npufuse_tui.language import Text
 from npufuse_tui.model import Priority, Verdict
 from npufuse_tui.rules import Rule, contiguous

@@ -92,6 +92,11 @@ def pairs(x: Tensor, cos: Tensor, sin: Tensor):
     return (x * cos) + (torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2) * sin)
 
 
+@rule.pattern("interleave")
+def pairs_shaped_back(x: Tensor, cos: Tensor, sin: Tensor, back: Flag):
+    return (x * cos) + (torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).reshape(back) * sin)
+
+
 @rule.pattern("interleave_tables")
 def pairs_with_tables_of_half_the_dim(x: Tensor, cos: Tensor, sin: Tensor):
     even, odd = x[..., ::2], x[..., 1::2]
@@ -236,6 +241,7 @@ def complex_table(shape, dtype, parameter_dtype):
 def repeated_tables(shape, dtype, parameter_dtype):
     angle = (torch.rand(1, 1, shape[2], shape[3] // 2) * 6).repeat_interleave(2, dim=-1)
     return {
+        "back": shape,
         "x": torch.randn(shape).to(dtype),
         "cos": angle.cos().to(parameter_dtype),
         "sin": angle.sin().to(parameter_dtype),

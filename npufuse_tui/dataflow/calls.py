@@ -6,6 +6,7 @@ import ast
 import re
 
 from npufuse_tui.dataflow.einsum import einsum
+from npufuse_tui.dataflow.rearrange import rearrange
 from npufuse_tui.dataflow.graph import FLOAT_CASTS, Node
 from npufuse_tui.dataflow.lower import INLINE_DEPTH, INLINE_STATEMENTS, MOST_NODES, Environment, Frame, Returned, run
 from npufuse_tui.dataflow.operators import (
@@ -71,6 +72,8 @@ def _is_self(frame: Frame, base: Node) -> bool:
 def _named(frame: Frame, expression: ast.Call, dotted: str, function: Node) -> Node:
     """A call by a name that no statement of the function binds: `torch.rsqrt(x)`, `rotate_half(q)`, `rearrange(…)`."""
     home, _, last = dotted.rpartition(".")
+    if last == "rearrange" and dotted.startswith("einops"):
+        return rearrange(frame, expression)
     name = _torch_function(dotted)
     if name is not None:
         return operator(frame, expression, name, None, expression.args, expression.keywords)
@@ -207,9 +210,11 @@ def _stateless_module(frame: Frame, expression: ast.Call, function: Node) -> Nod
     if frame.owner is None or base is None or base.op != "parameter" or base.attrs[0] != "self":
         return None
     values = frame.owner.attribute(str(function.attrs[0]))
-    if len(values) != 1 or not isinstance(values[0][1], ast.Call):
+    if len(values) != 1:
         return None
     definer, value = values[0]
+    if not isinstance(value, ast.Call):
+        return None
     name = dotted_name(value.func)
     held = definer.module.find_class(name) if name is not None else None
     if held is None or len(held.methods) > 2 or "forward" not in held.methods or held.given("weight"):
@@ -455,7 +460,7 @@ def operator(
     if dtype is not None and "input" in given and not dtype.is_constant:
         cast = ("cast", given["input"]) if dtype.op == "dtype_name" else ("cast", given["input"], dtype)
         attrs = dtype.attrs if dtype.op == "dtype_name" else ()
-        given["input"] = frame.make(expression, cast[0], *cast[1:], attrs=attrs)  # type: ignore[arg-type]
+        given["input"] = frame.make(expression, cast[0], *cast[1:], attrs=attrs)
     literals = LITERALS.get(name, ())
     attrs_out: list[object] = []
     operands: list[Node] = []
@@ -512,7 +517,7 @@ def _spelled(
         squares = frame.make(expression, "square", operands[0])
         return frame.make(expression, "sqrt", frame.make(expression, "sum", squares, *operands[1:], attrs=attrs[1:]))
     if name == "transpose" and all(isinstance(dim, int) for dim in attrs):
-        attrs = tuple(sorted(attrs, key=lambda dim: (dim < 0, dim)))  # type: ignore[type-var,operator,return-value]
+        attrs = tuple(sorted(attrs, key=lambda dim: (dim < 0, dim)))  # type: ignore[operator]
     if name == "square":
         return frame.make(expression, "square", operands[0])
     if name == "bmm":

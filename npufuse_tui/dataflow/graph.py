@@ -159,8 +159,29 @@ class Graph:
             return self.make("size", args[0].args[0], attrs=(args[1].value,))
         if op == "size":
             return self._size(args[0], attrs[0])
+        if op == "getitem" and args[0].op == "unbind" and args[1].is_constant:
+            return self._unbound(args[0], args[1].value)
         if op == "getitem" and args[0].op == "chunk" and args[1].is_constant:
             return self._intern("piece", (args[0].args[0],), (*args[0].attrs, args[1].value))
+        return None
+
+    def _unbound(self, unbind: Node, which: object) -> Node | None:
+        """One of the two tensors that a last dim, seen as (2, d) or (d, 2), is unbound into: a half, or every second value."""
+        whole, dim = unbind.args[0], unbind.attrs[0]
+        if whole.op == "unflatten" and whole.args[1].value in (-1, 3) and whole.args[2].op == "tuple":
+            base, sizes = whole.args[0], whole.args[2].args
+        elif whole.op == "reshape" and whole.args[1].op == "tuple":
+            base, sizes = whole.args[0], whole.args[1].args[-2:]
+        else:
+            return None
+        if len(sizes) != 2 or which not in (0, 1):
+            return None
+        if sizes[0].value == 2 and dim == -2:
+            return self._intern("piece", (base,), (2, -1, which))
+        if sizes[1].value == 2 and dim == -1:
+            none, start = self.constant(None), self.constant(1 if which else None)
+            every_second = self._intern("slice", (start, none, self.constant(2)), ())
+            return self._intern("index", (base, self.constant(...), every_second), ())
         return None
 
     def size_of(self, of: Node, dim: int) -> Node:

@@ -244,6 +244,9 @@ def _same_attrs(pattern: Node, subject: Node) -> bool:
         return False
     if pattern.op == "transpose":
         return _same_dims(pattern.attrs, subject.attrs)
+    if pattern.op == "flatten":
+        # stack(…, -1) of a 4-D tensor has five dims: its last two are flattened from the third on
+        return pattern.attrs == (-2, -1) and subject.attrs[0] in (3, -2) and subject.attrs[1] in (-1, 4)
     if pattern.op in ("cat", "stack", "softmax"):
         # the third or the fourth dim, counted from the front, where the pattern says the last
         return pattern.attrs == (-1,) and subject.attrs[0] in (2, 3)

@@ -18,31 +18,10 @@ from npufuse_tui.dataflow.match import Match
 from npufuse_tui.dataflow.syntax import walk
 from npufuse_tui.language import Text
 from npufuse_tui.rewrite.output_dtype import output_cast, primary_input
-from npufuse_tui.rewrite.region import CannotRewrite, Region, Root, live_after, site_of
+from npufuse_tui.rewrite.region import CHEAP, CannotRewrite, Region, Root, live_after, site_of
 from npufuse_tui.rewrite.render import Place, is_simple, render, render_input
 from npufuse_tui.rewrite.text import SourceText
 from npufuse_tui.rules import Replacement
-
-CHEAP = frozenset(
-    {"cast", "contiguous", "clone", "piece", "chunk", "split", "getitem", "index", "transpose", "permute", "unsqueeze"}
-    | {
-        "squeeze",
-        "reshape",
-        "view_as_complex",
-        "view_as_real",
-        "size",
-        "shape",
-        "dtype",
-        "tuple",
-        "attribute",
-        "parameter",
-        "phi",
-        "expand",
-        "unbind",
-    }
-)
-"""Operations that move or view data: keeping one of them computes nothing of the chain twice."""
-
 
 MADE_CONTIGUOUS = frozenset({"module_linear", "linear", "matmul", "cat", "contiguous"})
 """Operations whose result is contiguous."""

@@ -8,11 +8,32 @@ from dataclasses import dataclass
 
 from npufuse_tui.dataflow.graph import Node, Site
 from npufuse_tui.dataflow.lower import FunctionGraph, written_names
+from npufuse_tui.dataflow.match import Match
 from npufuse_tui.dataflow.syntax import names_read, walk
 from npufuse_tui.language import Text
 from npufuse_tui.rewrite.text import SourceText
 
 Suite = list[ast.stmt]
+
+CHEAP = frozenset(
+    {"cast", "contiguous", "clone", "piece", "chunk", "split", "getitem", "index", "transpose", "permute", "unsqueeze"}
+    | {
+        "squeeze",
+        "reshape",
+        "view_as_complex",
+        "view_as_real",
+        "size",
+        "shape",
+        "dtype",
+        "tuple",
+        "attribute",
+        "parameter",
+        "phi",
+        "expand",
+        "unbind",
+    }
+)
+"""Operations that move or view data: keeping one of them computes nothing of the chain twice."""
 
 
 class CannotRewrite(Exception):
@@ -156,6 +177,22 @@ def find_region(function: FunctionGraph, text: SourceText, root: Node, inside: I
     region = Region(placed, suite, first, last, [Root(root, root_site)])
     _take_in_what_only_serves(region)
     return region
+
+
+def shortened(region: Region, matches: Iterable[Match]) -> bool:
+    """Let the region begin at the first statement that computes something of the chain; whether that changes it."""
+    computing = {
+        site.statement
+        for match in matches
+        for node in match.inside
+        if node.op not in CHEAP and (site := site_of(node, None)) is not None
+    }
+    for place in range(region.first, region.last + 1):
+        if any(region.suite[place] in region.layout.path(statement) for statement in computing):
+            changed = place > region.first
+            region.first = place
+            return changed
+    return False
 
 
 def _chunk_statements(function: FunctionGraph, root: ast.stmt, inside: Iterable[Node]) -> set[ast.stmt]:

@@ -87,7 +87,12 @@ def _built(node: Node, place: Place) -> str | None:
         case "global":
             top = str(node.attrs[1]).split(".")[0]
             module = place.function.module
-            known_here = (
+            outer = {
+                argument.arg
+                for function in place.function.scope.enclosing
+                for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+            }
+            known_here = top in outer or (
                 top in module.imports or top in module.relative or top in module.functions or top in module.classes
             )
             return str(node.attrs[1]) if known_here else None

@@ -40,7 +40,7 @@ from npufuse_tui.rewrite.edit import Guarded, edit_of, file_edit, guarded_block
 from npufuse_tui.rewrite.fallback import tokens
 from npufuse_tui.rewrite.fused_branch import FusedBranch, build, expand
 from npufuse_tui.rewrite.gate import environment_gate, imported, torch_npu_import, torch_npu_may_lack
-from npufuse_tui.rewrite.region import CannotRewrite, Region, find_region, site_of
+from npufuse_tui.rewrite.region import CannotRewrite, Region, find_region, shortened, site_of
 from npufuse_tui.rewrite.render import render, render_input
 from npufuse_tui.rewrite.text import SourceText
 from npufuse_tui.rules import Rule
@@ -243,6 +243,13 @@ def _edited(rule: Rule, block: Block, text: SourceText) -> _Edited:
     function = block.matches[0].function
     module = function.module
     branch = build(function, text, region, block.matches)
+    try:
+        _conditions(rule, block.matches, branch)
+    except CannotRewrite:
+        # what the guard asks for is made within the block's first lines, which only cast: the block begins behind them
+        if not shortened(region, block.matches):
+            raise
+        branch = build(function, text, region, block.matches)
     offered = offer(function, rule, environment_gate(rule, module), torch_npu_may_lack(module))
     gate = offered.gates[0]
     guarded = guarded_block(region, branch, gate, _conditions(rule, block.matches, branch))

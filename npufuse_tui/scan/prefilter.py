@@ -79,8 +79,18 @@ def _words(group: tuple[bytes, ...]) -> Words:
 
 
 def can_match(source: bytes, rules: Iterable[Rule]) -> list[Rule]:
-    """The rules of which the file holds at least one word of every group."""
-    return [rule for rule in rules if all(_words(group).found_in(source) for group in rule.needs)]
+    """The rules of which the file holds at least one word of every group, or imports something named by one of them."""
+    imports = b"\n".join(_IMPORTS.findall(source))
+    return [
+        rule
+        for rule in rules
+        if all(_words(group).found_in(source) for group in rule.needs)
+        or (imports and _words(rule.needs[0]).found_in(imports))
+    ]
+
+
+_IMPORTS = re.compile(rb"^from [\w.]+ import [^\n(]+", re.MULTILINE)
+"""Imports of one line that may bring a helper of the repo."""
 
 
 class FunctionFilter:
