@@ -145,6 +145,18 @@ def test_a_switch_that_is_off_is_offered_with_a_warning(tmp_path: Path) -> None:
     assert "self.use_npu" in [reuse.what for reuse in one.reuse]
 
 
+def test_fused_blocks_of_the_repo_are_told(tmp_path: Path) -> None:
+    files = {
+        "fused_ops.py": "import torch\n\n\ndef fused_rms_norm(x, weight):\n    return x\n\n\ndef fused_rope(x):\n    return x\n"
+        "\n\nclass NpuRMSNorm:\n    pass\n\n\ndef plain_rms_norm(x):\n    return x\n"
+    }
+    one = laid_out(tmp_path, Repo("", "", "", model(), "", files))
+    assert [(reuse.file, reuse.line, reuse.what) for reuse in one.reuse] == [
+        ("fused_ops.py", 4, "fused_rms_norm"),
+        ("fused_ops.py", 12, "NpuRMSNorm"),
+    ]
+
+
 def test_a_published_configuration_is_not_edited_unasked(tmp_path: Path) -> None:
     config = CONFIG.replace("class Config:", "class Config(PreTrainedConfig):").replace(
         "from dataclasses", "from transformers import PreTrainedConfig\nfrom dataclasses"

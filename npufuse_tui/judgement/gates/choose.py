@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from npufuse_tui.dataflow.lower import FunctionGraph
 from npufuse_tui.judgement.gates.arguments import new_arguments
 from npufuse_tui.judgement.gates.existing import Switch, existing_switches
+from npufuse_tui.judgement.gates.wrappers import wrappers
 from npufuse_tui.language import Text
 from npufuse_tui.model import Gate, GateKind, Reuse
 from npufuse_tui.rules import Rule
@@ -60,7 +61,7 @@ def offer(function: FunctionGraph, rule: Rule, environment: Gate, torch_npu_may_
         *(gate for gate, right in added if not right),
         _available(torch_npu_may_lack),
     ]
-    return Offer(tuple(gates), _reuse(found))
+    return Offer(tuple(gates), (*_reuse(found), *wrappers(function.module, rule)))
 
 
 def _existing(switch: Switch, torch_npu_may_lack: bool) -> Gate:

@@ -82,6 +82,12 @@ def is_about(name: str, rule: Rule) -> bool:
     return names_fusion(last) and bool(words & kind)
 
 
+def is_of_kind(name: str, rule: Rule) -> bool:
+    """Whether a name says what the rule's block is: a norm, a rotation, an attention …"""
+    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
+    return bool(words & {*rule.id.split("_"), *_FAMILY_WORDS.get(rule.family, ())} - set(_GENERAL))
+
+
 def _local_names(function: FunctionGraph) -> set[str]:
     nodes = (function.scope.node, *function.scope.enclosing)
     names = set(function.parameters)
