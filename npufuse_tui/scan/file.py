@@ -22,6 +22,7 @@ from npufuse_tui.scan.candidates import blocks, candidate
 from npufuse_tui.scan.discover import LARGEST
 from npufuse_tui.scan.prefilter import FunctionFilter, can_match
 from npufuse_tui.scan.result import FileResult
+from npufuse_tui.scan.roots import writes
 from npufuse_tui.scan.select import largest
 
 
@@ -63,6 +64,11 @@ def _skipped(file: str, size: int, reason: Text) -> FileResult:
     return FileResult(file, size, False, (), SkippedFile(file, reason))
 
 
+def _roots(rule: Rule) -> frozenset[str]:
+    """The operations that the rule's patterns end in."""
+    return frozenset(pattern.root.op for pattern in compiled(rule))
+
+
 def compiled(rule: Rule) -> tuple[CompiledPattern, ...]:
     """The rule's patterns as graphs, compiled once a process."""
     known = _compiled.get(id(rule))
@@ -85,7 +91,7 @@ def _candidates(module: SourceModule, rules: Sequence[Rule]) -> list[Candidate]:
     matched: list[tuple[Rule, Scope, list[Match]]] = []
     absorbed: dict[str, set[int]] = {rule.id: set() for rule in rules}
     for scope in every:
-        wanted = worth(texts[scope])
+        wanted = [rule for rule in worth(texts[scope]) if writes(scope.node, _roots(rule), module.source)]
         if not wanted:
             continue
         function = lower_function(module, scope)
