@@ -39,7 +39,7 @@ llama qwen2 qwen3 mistral mixtral gemma gemma2 gemma3_text t5 gpt2 bert phi3 olm
 qwen3_moe mamba2 vit clip whisper bart opt cohere glm granite stablelm starcoder2 albert apertus arcee aya_vision bamba
 beit bigbird_pegasus biogpt bitnet blenderbot bloom camembert codegen cohere2 convbert cwm dbrx deberta-v2 deit dia
 diffllama dinov2 distilbert doge dots1 electra ernie ernie4_5 ernie4_5_moe esm exaone4 falcon falcon_h1 falcon_mamba
-flex_olmo fnet fsmt gemma3n_text glm4 glm4_moe gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj granitemoe
+flex_olmo fnet fsmt fuyu gemma3n_text glm4 glm4_moe gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj granitemoe
 granitemoehybrid granitemoeshared helium hubert hunyuan_v1_dense hunyuan_v1_moe ijepa jamba jetmoe lfm2 lfm2_moe
 llama4_text longcat_flash longt5 m2m_100 mamba marian mbart megatron-bert minimax ministral mobilebert modernbert
 modernbert-decoder mpt mt5 mvp nanochat nemotron nystromformer olmo olmo3 olmoe pegasus persimmon phi phimoe plbart
@@ -48,8 +48,8 @@ solar_open splinter squeezebert switch_transformers t5gemma umt5 vaultgemma vit_
 xlnet xlstm xmod yolos youtu zamba zamba2
 """.split()
 
-SHARED = ("*.py", "integrations/*.py", "loss/*.py")
-"""What every type uses besides its own folder."""
+SHARED = ("integrations/*.py", "loss/*.py")
+"""What every type uses besides its own folder and the files at the top."""
 
 LIMIT = 0.9999
 LOSS = 1e-4
@@ -119,7 +119,8 @@ def edited_copy(source: Path, into: Path, folders: Iterable[str], wanted: Pass) 
     copy = Copy(into / "transformers")
     if not copy.root.is_dir():
         shutil.copytree(source, copy.root, ignore=shutil.ignore_patterns("__pycache__"))
-    include = (*SHARED, *(f"models/{folder}/*.py" for folder in folders))
+    top = (path.name for path in source.glob("*.py") if path.name != "__init__.py")
+    include = (*top, *SHARED, *(f"models/{folder}/*.py" for folder in folders))
     result = scan(source, ScanOptions(include=include, target=wanted.target))
     offered = [one for one in result.candidates if one.verdict is not Verdict.REFUSED and one.edit is not None]
     offered.sort(key=lambda one: (one.start_line - one.end_line) * (1 if wanted.longest else -1))
@@ -191,19 +192,15 @@ def edited(
         ).hexdigest()[:24]
         for one in types
     }
-    store, out = work / "results", work / "now"
+    store = work / "results"
     store.mkdir(exist_ok=True)
-    out.mkdir(exist_ok=True)
-    missing = [one for one in types if not (store / f"{keys[one]}.json").exists()]
+    missing = [f"{one}:{keys[one]}" for one in types if not (store / f"{keys[one]}.json").exists()]
 
-    def died(model_type: str, why: str) -> None:
-        (out / f"{model_type}.json").write_text(json.dumps({"type": model_type, "error": why, "calls": {}}))
+    def died(named: str, why: str) -> None:
+        model_type, key = named.split(":")
+        (store / f"{key}.json").write_text(json.dumps({"type": model_type, "error": why, "calls": {}}))
 
-    for one in missing:
-        (out / f"{one}.json").unlink(missing_ok=True)
-    run_all(["compare", str(kept), str(out), str(seconds)], missing, out, environment, died)
-    for one in missing:
-        shutil.move(out / f"{one}.json", store / f"{keys[one]}.json")
+    run_all(["compare", str(kept), str(store), str(seconds)], missing, store, environment, died)
     for one in types:
         results[one] = json.loads((store / f"{keys[one]}.json").read_text())
     return results
@@ -328,7 +325,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, default=None)
     options = parser.parse_args()
     types = [one for one in options.models.split(",") if one] or TYPES
-    work = options.work or user_cache_path("npufuse") / "benchmarks" / "models"
+    work = (options.work or user_cache_path("npufuse") / "benchmarks" / "models").resolve()
     rows = measure(types[: options.limit], work, options.seconds)
     for row in rows:
         print("  ".join(cells(row)))
