@@ -389,6 +389,7 @@ class Loop:
             python=self.options.python,
             torch_npu=self.options.torch_npu,
             candidates=tuple(candidates),
+            extra_rules=tuple(Path(one) for one in self.options.extra_rules),
         )
 
     def cancel(self, task_id: str | None = None) -> None:

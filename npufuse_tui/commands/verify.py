@@ -27,6 +27,43 @@ def verify(
     time_limit: float | None = typer.Option(
         None, "--time-limit", min=1, metavar="SECONDS", help=say("For one run.", "单次运行的时间上限（秒）。")
     ),
+    idle_limit: float | None = typer.Option(
+        None, "--idle-limit", min=1, metavar="SECONDS", help=say("Without any output.", "无输出的时间上限（秒）。")
+    ),
+    loss_limit: float | None = typer.Option(
+        None, "--loss-limit", min=0, metavar="X", help=say("Allowed per step, 0.01.", "每步允许的相对差，默认 0.01。")
+    ),
+    warmup: int | None = typer.Option(
+        None, "--warmup", min=0, metavar="N", help=say("Steps left out of the times.", "不计入耗时的预热步数。")
+    ),
+    min_gain: float | None = typer.Option(
+        None,
+        "--min-gain",
+        min=0,
+        metavar="X",
+        help=say("To be called faster, 0.01.", "判定为更快的最小收益，默认 0.01。"),
+    ),
+    interleave: int | None = typer.Option(
+        None, "--interleave", min=0, metavar="N", help=say("Further pairs of runs (A B A B).", "额外的交替运行次数。")
+    ),
+    jobs: int | None = typer.Option(
+        None, "--jobs", min=1, metavar="N", help=say("Candidates at once.", "同时验证的候选数。")
+    ),
+    devices: str | None = typer.Option(
+        None, "--devices", metavar="0,1", help=say("NPUs to run on.", "使用的 NPU 编号。")
+    ),
+    pattern: str | None = typer.Option(
+        None, "--pattern", metavar="REGEX", help=say("Reads a step, with named groups.", "解析日志的正则（命名分组）。")
+    ),
+    metric: str | None = typer.Option(
+        None, "--metric", metavar="NAME", help=say("Compared instead of the loss.", "代替 loss 比较的数值名。")
+    ),
+    compare: list[str] = typer.Option(
+        [], "--compare", metavar="FILE", help=say("A saved file, compared too.", "同时比较命令保存的文件。")
+    ),
+    keep_inputs: bool = typer.Option(
+        False, "--keep-inputs", help=say("Check the recorded tensors.", "用记录的真实张量做算子检查。")
+    ),
     format: str = typer.Option("lines", "--format", metavar="lines|json", help=say("What is printed.", "输出格式。")),
 ) -> None:
     one_of("--format", format, ("lines", "json"))
@@ -47,7 +84,22 @@ def verify(
             if launch != had:
                 loop.set_launch(launch)
         _demand_known(wanted, loop.session)
-        loop.verify(loop.verify_options(tuple(wanted)), output.listen)
+        given: dict[str, object] = {
+            "idle_limit": idle_limit,
+            "loss_limit": loss_limit,
+            "warmup": warmup,
+            "min_gain": min_gain,
+            "interleave": interleave,
+            "jobs": jobs,
+            "devices": tuple(one.strip() for one in devices.split(",") if one.strip()) if devices else None,
+            "pattern": pattern,
+            "metric": metric,
+            "compare": tuple(compare) or None,
+            "keep_inputs": keep_inputs or None,
+        }
+        changed = {name: value for name, value in given.items() if value is not None}
+        options = replace(loop.verify_options(tuple(wanted)), **changed)  # type: ignore[arg-type]
+        loop.verify(options, output.listen)
         now = loop.session
     output.clear()
     output.result(printed(now, format))
