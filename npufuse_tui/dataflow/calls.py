@@ -6,7 +6,6 @@ import ast
 import re
 
 from npufuse_tui.dataflow.einsum import einsum
-from npufuse_tui.dataflow.rearrange import rearrange
 from npufuse_tui.dataflow.graph import FLOAT_CASTS, Node
 from npufuse_tui.dataflow.lower import INLINE_DEPTH, INLINE_STATEMENTS, MOST_NODES, Environment, Frame, Returned, run
 from npufuse_tui.dataflow.operators import (
@@ -21,6 +20,7 @@ from npufuse_tui.dataflow.operators import (
     VARIADIC,
     canonical_name,
 )
+from npufuse_tui.dataflow.rearrange import rearrange
 from npufuse_tui.dataflow.source import ClassInfo, FunctionNode, SourceModule, dotted_name
 from npufuse_tui.dataflow.syntax import walk
 
