@@ -6,8 +6,11 @@ at most `MOST_FILES` of them. Nothing is run.
 
 from __future__ import annotations
 
+import ast
 import os
+import posixpath
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -57,6 +60,15 @@ class Surroundings:
             self._known[pattern, python] = self._first(pattern, python)
         return self._known[pattern, python]
 
+    def launches(self, call: re.Pattern[bytes]) -> Seen | None:
+        """The first call that the pattern finds in a script that launches something; what a docstring says is no call."""
+        key = (call, True)
+        if key not in self._known:
+            self._known[key] = next(
+                filter(None, (_call_in(*one, call) for one in self.python() if _launches(*one))), None
+            )
+        return self._known[key]
+
     def _first(self, pattern: re.Pattern[bytes], python: bool) -> Seen | None:
         for name, data in self.files.items():
             if name.endswith(".py") is not python:
@@ -68,6 +80,31 @@ class Surroundings:
                 line = data.count(b"\n", 0, match.start()) + 1
                 return Seen(name, line, match.group(0).decode(errors="replace"))
         return None
+
+
+_SCRIPT = re.compile(
+    r"(^|[_-])(train|trainer|training|finetune|pretrain|sft|main|run|launch|generate|infer|inference)([_-]|\.py$)"
+)
+
+
+def _launches(name: str, data: bytes) -> bool:
+    return _SCRIPT.search(posixpath.basename(name)) is not None or b"__main__" in data
+
+
+def _call_in(name: str, data: bytes, pattern: re.Pattern[bytes]) -> Seen | None:
+    """A call of the file whose line the pattern finds."""
+    lines = {data.count(b"\n", 0, match.start()) + 1: match.group(0) for match in pattern.finditer(data)}
+    if not lines:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    called = {node.func.end_lineno for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    line = next((line for line in sorted(lines) if line in called), None)
+    return Seen(name, line, lines[line].decode(errors="replace")) if line is not None else None
 
 
 @lru_cache(maxsize=2)

@@ -199,6 +199,16 @@ NORMS = [
         "dtype",
         train_dot_py="import torch\n\n# model = torch.compile(model) is slower here\n",
     ),
+    norm(
+        "a norm whose repo speaks of compiling in a docstring",
+        "dtype",
+        train_dot_py='"""Do not call torch.compile(model) here."""\n',
+    ),
+    norm(
+        "a norm whose repo has a helper that compiles",
+        "dtype",
+        import_utils_dot_py="import torch\n\n\ndef compiled(function):\n    return torch.compile(function)\n",
+    ),
     norm("a norm with a pinned torch_npu", "dtype", requirements_dot_txt="torch\ntorch_npu==2.7.1\n"),
     norm("a norm of a repo for one inference card", "dtype", run_dot_sh="# Ascend310P3\npython infer.py\n"),
     norm("a norm of a repo for the 950", "dtype", "product_support", run_dot_sh="# for Ascend950PR\npython train.py\n"),
@@ -358,6 +368,22 @@ MLPS = [
         "concat_cost",
         "hooks",
         train_dot_py="def watch(model):\n    for one in model.modules():\n        one.register_forward_hook(print)\n",
+    ),
+    _case(
+        "an activation that a debugging helper could watch",
+        "swiglu",
+        """
+        class Mlp(nn.Module):
+            def __init__(self, size, inner):
+                super().__init__()
+                self.gate, self.up = nn.Linear(size, inner), nn.Linear(size, inner)
+                self.act = nn.SiLU()
+
+            def forward(self, x):
+                return self.act(self.gate(x)) * self.up(x)
+        """,
+        "concat_cost",
+        debug_utils_dot_py="def watch(module):\n    module.register_forward_hook(print)\n",
     ),
     _case(
         "an activation that no hook watches",

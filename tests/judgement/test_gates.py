@@ -148,12 +148,12 @@ def test_a_switch_that_is_off_is_offered_with_a_warning(tmp_path: Path) -> None:
 def test_fused_blocks_of_the_repo_are_told(tmp_path: Path) -> None:
     files = {
         "fused_ops.py": "import torch\n\n\ndef fused_rms_norm(x, weight):\n    return x\n\n\ndef fused_rope(x):\n    return x\n"
-        "\n\nclass NpuRMSNorm:\n    pass\n\n\ndef plain_rms_norm(x):\n    return x\n"
+        "\n\nclass LayerFusionSpec:\n    pass\n\n\nclass NpuRMSNorm:\n    pass\n\n\ndef plain_rms_norm(x):\n    return x\n"
     }
     one = laid_out(tmp_path, Repo("", "", "", model(), "", files))
     assert [(reuse.file, reuse.line, reuse.what) for reuse in one.reuse] == [
         ("fused_ops.py", 4, "fused_rms_norm"),
-        ("fused_ops.py", 12, "NpuRMSNorm"),
+        ("fused_ops.py", 16, "NpuRMSNorm"),
     ]
 
 

@@ -78,14 +78,18 @@ def is_about(name: str, rule: Rule) -> bool:
     if names_an_npu(last):
         return True
     words = set(re.findall(r"[a-z]+", last.lower()))
-    kind = {*rule.id.split("_"), *_FAMILY_WORDS.get(rule.family, ()), *_GENERAL}
-    return names_fusion(last) and bool(words & kind)
+    return names_fusion(last) and bool(words & {*_kind_words(rule), *_GENERAL})
 
 
 def is_of_kind(name: str, rule: Rule) -> bool:
     """Whether a name says what the rule's block is: a norm, a rotation, an attention …"""
     words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
-    return bool(words & {*rule.id.split("_"), *_FAMILY_WORDS.get(rule.family, ())} - set(_GENERAL))
+    return bool(words & _kind_words(rule))
+
+
+def _kind_words(rule: Rule) -> set[str]:
+    """Words that only names of such blocks have: "fused" is in every switch's name, "add" in too many others."""
+    return {*rule.id.split("_"), *_FAMILY_WORDS.get(rule.family, ())} - {"fused", "fusion", "add", "infer", *_GENERAL}
 
 
 def _local_names(function: FunctionGraph) -> set[str]:

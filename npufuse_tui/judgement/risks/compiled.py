@@ -48,7 +48,7 @@ def check(around: Around) -> Iterator[Risk]:
         if called is not None:
             yield _captured(around, called[1], None, Severity.WARNING)
         else:
-            seen = around.repo.first(_COMPILE_CALL)
+            seen = around.repo.launches(_COMPILE_CALL)
             if seen is not None and seen.file != around.module.file:
                 yield _captured(around, seen.line, seen.file, Severity.INFO)
     checkpointed = around.called("checkpoint.checkpoint", "checkpoint", "_gradient_checkpointing_func")

@@ -37,7 +37,7 @@ def check(around: Around) -> Iterator[Risk]:
     gone = [name for name in _called_modules(around) if f"{name}(" not in around.replacement]
     if not gone:
         return
-    hooks = around.repo.first(_HOOKS)
+    hooks = around.repo.launches(_HOOKS)
     if hooks is not None:
         message = _HOOKED.format(line=hooks.line, file=hooks.file, module=gone[0])
         yield Risk("hooks", Severity.WARNING, message, around.line)
