@@ -36,10 +36,10 @@ from npufuse_tui.scan.scanner import ScanOptions, scan
 
 TYPES = """
 llama qwen2 qwen3 mistral mixtral gemma gemma2 gemma3_text t5 gpt2 bert phi3 olmo2 deepseek_v2 deepseek_v3 qwen2_moe
-qwen3_moe mamba2 vit clip whisper bart opt cohere glm granite stablelm starcoder2 albert apertus arcee aya_vision bamba
+qwen3_moe mamba2 vit clip whisper bart opt cohere glm granite stablelm starcoder2 albert apertus arcee bamba
 beit bigbird_pegasus biogpt bitnet blenderbot bloom camembert codegen cohere2 convbert cwm dbrx deberta-v2 deit dia
 diffllama dinov2 distilbert doge dots1 electra ernie ernie4_5 ernie4_5_moe esm exaone4 falcon falcon_h1 falcon_mamba
-flex_olmo fnet fsmt fuyu gemma3n_text glm4 glm4_moe gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj granitemoe
+flex_olmo fnet fsmt gemma3n_text glm4 glm4_moe gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj granitemoe
 granitemoehybrid granitemoeshared helium hubert hunyuan_v1_dense hunyuan_v1_moe ijepa jamba jetmoe lfm2 lfm2_moe
 llama4_text longcat_flash longt5 m2m_100 mamba marian mbart megatron-bert minimax ministral mobilebert modernbert
 modernbert-decoder mpt mt5 mvp nanochat nemotron nystromformer olmo olmo3 olmoe pegasus persimmon phi phimoe plbart

@@ -111,7 +111,8 @@ def cosine(one: torch.Tensor, other: torch.Tensor) -> float:
 def compared(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """What differs between the two runs."""
     told: dict[str, Any] = {"class": one["class"], "logits": cosine(one["logits"], other["logits"])}
-    told["loss"] = abs(float(one["loss"] - other["loss"]))
+    # a loss that is a sum over a batch is large, and rounds as large numbers do
+    told["loss"] = abs(float(one["loss"] - other["loss"])) / max(1.0, abs(float(one["loss"])))
     told["inference"] = {}
     for name in ("inference", "left padded", "with a cache"):
         if isinstance(one.get(name), torch.Tensor):

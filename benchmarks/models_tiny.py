@@ -51,7 +51,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "mamba2": {"num_heads": 8, "head_dim": 32, "expand": 2, "n_groups": 1, "state_size": 16},
     "bamba": {"mamba_n_heads": 8, "mamba_d_head": 32, "attn_layer_indices": [1], "mamba_expand": 2},
     "falcon_h1": {"mamba_n_heads": 8, "mamba_d_head": 32, "mamba_d_ssm": 256, "mamba_expand": 2},
-    "granitemoehybrid": {"mamba_n_heads": 8, "mamba_d_head": 32, "mamba_expand": 2},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"], "mamba_n_heads": 8, "mamba_d_head": 32, "mamba_expand": 2},
     "zamba2": {
         "mamba_headdim": 32, "n_mamba_heads": 8, "num_mem_blocks": 1, "num_hidden_layers": 2, "attention_head_dim": 64,
         "layers_block_type": ["mamba", "hybrid"], "attention_hidden_size": 256, "mamba_ngroups": 1, "mamba_d_state": 16,
@@ -77,6 +77,8 @@ SPECIAL: dict[str, dict[str, Any]] = {
                  "apply_spec_augment": False},
     "dbrx": {"attn_config": {"kv_n_heads": 2}, "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 4,
              "moe_top_k": 2, "hidden_size": 128}},
+    "qwen2_vl_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [4, 6, 6]}},
+    "yolos": {"image_size": [32, 32], "num_detection_tokens": 4},
     "vivit": {"num_frames": 4, "tubelet_size": [2, 8, 8], "video_size": [4, 32, 32]},
 }  # fmt: skip
 SPECIAL["hubert"] = SPECIAL["unispeech"] = SPECIAL["sew"] = SPECIAL["wav2vec2"]
@@ -107,6 +109,7 @@ def tiny(model_type: str) -> Any:
     config = _tiny(transformers.CONFIG_MAPPING[model_type], model_type)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
+    config.architectures = config.architectures or []
     return config
 
 
@@ -124,7 +127,9 @@ def _tiny(kind: Any, model_type: str) -> Any:
     for name, value in vars(known).items():
         is_rate = isinstance(value, (int, float)) and not isinstance(value, bool)
         if is_rate and ("dropout" in name or "drop_path" in name or name.endswith(("pdrop", "layerdrop"))):
-            chosen[name] = 0.0
+            chosen[name] = type(value)(0)
+    if "qk_rope_head_dim" in chosen and "head_dim" in chosen:
+        chosen["head_dim"] = chosen["qk_rope_head_dim"]
     rope = getattr(known, "rope_parameters", None)
     if isinstance(rope, dict) and "mrope_section" in rope:
         chosen["rope_parameters"] = {**rope, "mrope_section": [4, 6, 6]}
@@ -137,7 +142,7 @@ def _tiny(kind: Any, model_type: str) -> Any:
 
 
 def _may_be_set(config: Any, name: str) -> bool:
-    described = getattr(type(config), name, None)
+    described = getattr(type(config), getattr(config, "attribute_map", {}).get(name, name), None)
     return hasattr(config, name) and not (isinstance(described, property) and described.fset is None)
 
 
