@@ -362,6 +362,7 @@ class Loop:
             options = self.verify_options()
         with self.store.journal.step("verify"):
             self.commit_passing(listen)
+            self._note_environment(options)
             try:
                 verify(
                     self.store,
@@ -379,6 +380,16 @@ class Loop:
             if self.session.tasks and all(one.conclusion is not None for one in self.session.tasks):
                 self.store.update(stage=Stage.REPORT)
         return self.session
+
+    def _note_environment(self, options: VerifyOptions) -> None:
+        """Write down, for the reports, with what the runs are made."""
+        from npufuse_tui.proof.interpreter import find_python, probe
+
+        python = probe(find_python(options.python, self.session.launch, self.store.root))
+        seen = {"python": f"{python.version} ({python.path})", "torch": python.torch, "torch_npu": python.torch_npu}
+        seen["device"] = "NPU" if python.npu else None
+        notes = {f"environment.{name}": value for name, value in seen.items() if value is not None}
+        self.store.update(notes={**self.session.notes, **notes})
 
     def verify_options(self, candidates: Sequence[str] = ()) -> VerifyOptions:
         """The options of a verification as the session was opened with; `candidates` empty: all."""

@@ -56,6 +56,7 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
         python: str | None = None
         torch_npu: str | None = None
         candidates: tuple[str, ...] = ()
+        extra_rules: tuple[Path, ...] = ()
 
     def verify(store: Any, options: Any, listen: Callable[[Event], None], control: Any, **hooks: Any) -> None:
         for task in store.session.tasks:
