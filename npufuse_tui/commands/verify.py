@@ -136,7 +136,7 @@ def printed(session: Session, format: str) -> str:
             lines.append(f"    {loss_line(one.loss)}")
         if one.speed is not None:
             lines.append(f"    {speed_line(one.speed, session.backend)}")
-        if one.reason is not None:
+        if one.reason is not None and one.conclusion is not Conclusion.ADOPT:  # else the rows above are the reason
             lines.append(f"    {one.reason}")
     if session.branch:
         lines.append(str(Text("branch {name}", "分支 {name}").format(name=session.branch)))
