@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -24,6 +23,7 @@ from npufuse_tui.rewrite.fused_branch import FusedBranch
 from npufuse_tui.rewrite.output_dtype import primary_input
 from npufuse_tui.rewrite.region import CannotRewrite, Region
 from npufuse_tui.rewrite.render import tensor_in
+from npufuse_tui.rewrite.text import dedented, lines_inside_strings
 
 WIDTH = 119
 
@@ -57,7 +57,7 @@ def guarded_block(region: Region, branch: FusedBranch, gate: Gate, conditions: S
     original = _indented_verbatim(region, unit)
     block = "\n".join([f"{indent}if {guard}:", *fused, f"{indent}else:", original])
     splice = Splice(start, end + len(text.encode(rest_of_line)), block)
-    verbatim = textwrap.dedent(text.between(start, end))
+    verbatim = dedented(text.between(start, end))
     return Guarded(splice, guard, verbatim, "\n".join(branch.statements), tuple(conditions))
 
 
@@ -137,8 +137,9 @@ def _indented_verbatim(region: Region, unit: str) -> str:
 def wrapped(code: str, indent: str, unit: str) -> str:
     """The statement at an indentation, its outermost call broken into one argument a line where it is too long."""
     if "\n" in code:
-        first, *rest = code.split("\n")
-        return "\n".join([indent + first, *(indent + line if line.strip() else line for line in rest)])
+        inside = lines_inside_strings(code)
+        lines = enumerate(code.split("\n"), 1)
+        return "\n".join(line if number in inside or not line.strip() else indent + line for number, line in lines)
     if len(indent) + len(code) <= WIDTH:
         return indent + code
     try:

@@ -1,24 +1,27 @@
-"""The proof that an edit kept the original: the fallback's tokens are the original's, and nothing else changed.
+"""The proof that an edit kept the original: the fallback's tokens are the original's, and no other byte changed.
 
-The edited file is parsed anew with LibCST and the else branch of each guarded block is read back out of it.
+The edited file is read anew, by LibCST, and the else branch of each guarded block is taken out of it. A file that
+LibCST does not give back byte for byte (a form feed, a bare carriage return) is read with `ast` and `tokenize` instead.
 """
 
 from __future__ import annotations
 
 import ast
-import codecs
 import io
-import textwrap
 import tokenize
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Sequence
 from functools import lru_cache
 
 from npufuse_tui.errors import KeptSafe
 from npufuse_tui.language import Text
-from npufuse_tui.model import FileEdit
-from npufuse_tui.rewrite.text import SourceText
+from npufuse_tui.model import FileEdit, Splice
+from npufuse_tui.rewrite.compose import all_splices
+from npufuse_tui.rewrite.text import SourceText, dedented
 
 LAYOUT_TOKENS = (tokenize.INDENT, tokenize.DEDENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER, tokenize.ENCODING)
+
+Tokens = tuple[str, ...]
 
 
 class NotVerbatim(KeptSafe):
@@ -26,22 +29,23 @@ class NotVerbatim(KeptSafe):
 
 
 def prove(before: bytes, after: bytes, edits: Sequence[FileEdit]) -> None:
-    """Raise NotVerbatim unless `after` compiles, holds every original statement as a fallback, and changed no other byte."""
+    """Raise NotVerbatim unless `after` compiles, holds every original statement as a fallback, and changed nothing else."""
     file = edits[0].file if edits else "?"
     try:
-        ast.parse(after)
+        tree = _parsed(after)
     except (SyntaxError, ValueError) as error:
         raise _refused(file, f"the edited file does not compile: {error}") from error
     text = SourceText(before)
-    fallbacks = _fallbacks(after)
-    for edit in edits:
-        for splice in edit.splices:
-            if splice.start == splice.end:
-                continue
-            original = tokens(text.between(splice.start, splice.end))
-            if original not in fallbacks:
-                raise _refused(file, "the original statements are not all in the else branch")
-    _only_additions_outside(before, after, edits)
+    added = SourceText(after)
+    places = _places(text, after, all_splices(text, edits), file)
+    fallbacks = _read_by_libcst(after) if round_trips(after) else _read_by_ast(tree, added)
+    own = {splice for edit in edits for splice in edit.splices}
+    for splice, start in places:
+        if splice.start == splice.end or splice not in own:
+            continue
+        guard = added.line_at(start + _blank_bytes(after[start:]))
+        if fallbacks.get(guard) != tokens(text.between(splice.start, splice.end)):
+            raise _refused(file, f"the original of line {text.line_at(splice.start)} is not the else branch, verbatim")
 
 
 def _refused(file: str, why: str) -> NotVerbatim:
@@ -53,75 +57,74 @@ def _refused(file: str, why: str) -> NotVerbatim:
     )
 
 
+def _parsed(source: bytes) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+        return ast.parse(source)
+
+
+def _blank_bytes(data: bytes) -> int:
+    return len(data) - len(data.lstrip())
+
+
+def _places(text: SourceText, after: bytes, splices: Sequence[Splice], file: str) -> list[tuple[Splice, int]]:
+    """Where each splice's new text begins in the edited file. Raises NotVerbatim when a byte between them changed."""
+    places: list[tuple[Splice, int]] = []
+    old = new = 0
+    for splice in splices:
+        kept = text.data[old : splice.start]
+        if after[new : new + len(kept)] != kept:
+            raise _refused(file, "a line outside of the edit would change")
+        new += len(kept)
+        places.append((splice, new))
+        new += len(text.encode(splice.text))
+        old = splice.end
+    if after[new:] != text.data[old:]:
+        raise _refused(file, "a line outside of the edit would change")
+    return places
+
+
 @lru_cache(maxsize=1024)
-def tokens(code: str) -> tuple[str, ...]:
+def tokens(code: str) -> Tokens:
     """The tokens of some statements, comments too, without indentation and newlines."""
-    dedented = textwrap.dedent(code)
-    lead = "" if dedented[:1].strip() else "if True:\n"
+    plain = dedented(code.replace("\r\n", "\n").strip("\n"))
     found: list[str] = []
     try:
-        for token in tokenize.generate_tokens(io.StringIO(lead + dedented).readline):
+        for token in tokenize.generate_tokens(io.StringIO(plain).readline):
             if token.type not in LAYOUT_TOKENS:
                 found.append(token.string)
     except (tokenize.TokenError, IndentationError):
-        return tuple(dedented.split())
-    return tuple(found[3:] if lead else found)
+        return tuple(plain.split())
+    return tuple(found)
 
 
-def _fallbacks(after: bytes) -> set[tuple[str, ...]]:
-    """The tokens of the else branch of every guarded block of the file."""
+def _read_by_libcst(source: bytes) -> dict[int, Tokens]:
+    """The tokens of the else branch of every `if` of a file, by the line of the `if`."""
     import libcst
     from libcst.metadata import MetadataWrapper, PositionProvider
 
-    text = SourceText(after)
-    try:
-        wrapper = MetadataWrapper(libcst.parse_module(after), unsafe_skip_copy=True)
-    except libcst.ParserSyntaxError:
-        return set(_else_suites(ast.parse(after), text))
+    wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
-    found: set[tuple[str, ...]] = set()
+    found: dict[int, Tokens] = {}
 
     class Reader(libcst.CSTVisitor):
         def visit_If(self, node: libcst.If) -> None:
-            if isinstance(node.orelse, libcst.Else) and "is_npu" in wrapper.module.code_for_node(node.test):
-                span = positions[node.orelse.body]
-                lines = [text.line_text(number) for number in range(span.start.line, span.end.line + 1)]
-                found.add(tokens(_after_colon(lines)))
+            if isinstance(node.orelse, libcst.Else):
+                found[positions[node].start.line] = tokens(wrapper.module.code_for_node(node.orelse.body))
 
     wrapper.visit(Reader())
-    found.update(_else_suites(ast.parse(after), text))
     return found
 
 
-def _after_colon(lines: list[str]) -> str:
-    return "\n".join(lines[1:] if lines and lines[0].strip() in ("else:", "") else lines)
-
-
-def _else_suites(tree: ast.Module, text: SourceText) -> Iterable[tuple[str, ...]]:
+def _read_by_ast(tree: ast.Module, text: SourceText) -> dict[int, Tokens]:
+    """The same for a file that LibCST does not give back."""
+    found: dict[int, Tokens] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and node.orelse and "is_npu" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and node.orelse:
             first, last = node.orelse[0], node.orelse[-1]
             lines = [text.line_text(number) for number in range(first.lineno, (last.end_lineno or 0) + 1)]
-            yield tokens("\n".join(lines))
-
-
-def _only_additions_outside(before: bytes, after: bytes, edits: Sequence[FileEdit]) -> None:
-    """What stands outside of the splices must stand in the edited file too, in order and byte for byte."""
-    spans = sorted({(splice.start, splice.end) for edit in edits for splice in edit.splices})
-    kept: list[bytes] = []
-    place = 0
-    for start, end in spans:
-        kept.append(before[place:start])
-        place = end
-    kept.append(before[place:])
-    kept[0] = kept[0].removeprefix(codecs.BOM_UTF8)  # an import may come between the mark and the first line
-    position = 0
-    for piece in kept:
-        for line in piece.splitlines(keepends=True):
-            found = after.find(line, position)
-            if found < 0:
-                raise _refused(edits[0].file, "a line outside of the edit would change")
-            position = found + len(line)
+            found[node.lineno] = tokens("\n".join(lines))
+    return found
 
 
 def round_trips(source: bytes) -> bool:

@@ -20,7 +20,7 @@ from npufuse_tui.language import Text
 from npufuse_tui.rewrite.output_dtype import output_cast, primary_input
 from npufuse_tui.rewrite.region import CHEAP, CannotRewrite, Region, Root, live_after, site_of
 from npufuse_tui.rewrite.render import Place, is_simple, render, render_input
-from npufuse_tui.rewrite.text import SourceText
+from npufuse_tui.rewrite.text import SourceText, dedented
 from npufuse_tui.rules import Replacement
 
 MADE_CONTIGUOUS = frozenset({"module_linear", "linear", "matmul", "cat", "contiguous"})
@@ -105,7 +105,7 @@ class _Builder:
                 if not self._reads_the_same(statement, None, names):
                     missing = True
                     continue
-                lines.append(textwrap.dedent(self._verbatim(statement)))
+                lines.append(dedented(self._verbatim(statement)))
                 self._bind(statement, names)
         if missing:
             return None
@@ -178,7 +178,7 @@ class _Builder:
             position = self.text.end(expression)
         pieces.append(self.text.between(position, self.text.end(statement)))
         code = "".join(pieces)
-        return textwrap.dedent(code) if "\n" in code else code.strip()
+        return dedented(code) if "\n" in code else code.strip()
 
     def _call(self, root: Root, match: Match, place: Place) -> Call | None:
         rule = match.pattern.rule

@@ -121,3 +121,24 @@ def lines_inside_strings(code: str) -> frozenset[int]:
     except (tokenize.TokenError, IndentationError, SyntaxError):
         pass
     return frozenset(inside)
+
+
+def dedented(code: str) -> str:
+    """Statements without the indentation of the first one. Unlike `textwrap.dedent` it leaves the inside of strings
+    alone, and a comment that stands further left than the code does not keep the code from moving.
+    """
+    if "\n" not in code:
+        return code.lstrip(" \t")
+    lines = code.split("\n")
+    first = next((line for line in lines if line.strip()), "")
+    indent = first[: len(first) - len(first.lstrip())]
+    inside = lines_inside_strings(code)
+    moved = []
+    for number, line in enumerate(lines, 1):
+        if number in inside:
+            moved.append(line)
+        elif not line.strip():
+            moved.append("")
+        else:
+            moved.append(line.removeprefix(indent))
+    return "\n".join(moved)

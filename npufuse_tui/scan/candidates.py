@@ -42,7 +42,7 @@ from npufuse_tui.rewrite.fused_branch import FusedBranch, build, expand
 from npufuse_tui.rewrite.gate import environment_gate, imported, torch_npu_import, torch_npu_may_lack
 from npufuse_tui.rewrite.region import CannotRewrite, Region, find_region, shortened, site_of
 from npufuse_tui.rewrite.render import render, render_input
-from npufuse_tui.rewrite.text import SourceText
+from npufuse_tui.rewrite.text import SourceText, dedented
 from npufuse_tui.rules import Rule
 from npufuse_tui.scan.chain import chain, estimate
 from npufuse_tui.scan.plan_proof import plan
@@ -297,7 +297,7 @@ def _compile(code: str) -> None:
 
 def _as_block(code: str) -> str:
     """The new lines as the body of a function, whatever their indentation (the edited file is compiled before it is written)."""
-    return "def _():\n" + textwrap.indent(textwrap.dedent(code.strip("\n")), " ")
+    return "def _():\n" + textwrap.indent(dedented(code.strip("\n")), " ")
 
 
 def _activation_conditions(matches: Sequence[Match], branch: FusedBranch) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import textwrap
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -23,7 +22,7 @@ from npufuse_tui.rewrite.fused_branch import MADE_CONTIGUOUS, Call, FusedBranch
 from npufuse_tui.rewrite.output_dtype import primary_input
 from npufuse_tui.rewrite.region import Region
 from npufuse_tui.rewrite.render import render
-from npufuse_tui.rewrite.text import SourceText, lines_inside_strings
+from npufuse_tui.rewrite.text import SourceText, dedented, lines_inside_strings
 from npufuse_tui.rules import Rule
 
 PROVIDED = frozenset(
@@ -65,10 +64,13 @@ class _Planner:
 
     def plan(self) -> ProofPlan:
         ending, outputs = self._ending()
-        original = textwrap.dedent(self.guarded.original)
+        original = dedented(self.guarded.original)
         fused = self.guarded.replacement
         entry = self.branch.entry.names
         first = self._inputs(self.branch.calls[0])
+        for node, (op, attrs) in self.function.held.items():
+            if op == "rms_norm":  # before what is asked of its weight
+                self._give_held(node, op, attrs)
         for number, call in enumerate(self.branch.calls, 1):
             for name, code in self._inputs(call).items():
                 # a query and a key are two tensors: with one for both, mixing them up would go unseen
@@ -217,8 +219,11 @@ class _Planner:
             "sigmoid": "nn.Sigmoid()",
             "tanh": "nn.Tanh()",
             "softmax": f"nn.Softmax(dim={first!r})",
+            "rms_norm": "HeldNorm(weight, eps)",
         }.get(op)
         path = _path_of(holder)
+        if path is None and (said := render(holder, self.branch.entry)) is not None:
+            path = _dotted(ast.parse(said, mode="eval").body)
         if code is None or path is None:
             return
         if len(path) == 1:
@@ -322,7 +327,7 @@ def _cut(code: str, cuts: dict[str, str]) -> str:
             name = cuts.get(ast.dump(node)) if isinstance(node, ast.expr) else None
             return ast.Name(name, ast.Load()) if name is not None else self.generic_visit(node)
 
-    tree = Cutter().visit(ast.parse(textwrap.dedent(code)))
+    tree = Cutter().visit(ast.parse(dedented(code)))
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
@@ -371,7 +376,7 @@ def _dotted(expression: ast.expr) -> tuple[str, ...] | None:
 def _free_names(code: str) -> frozenset[str]:
     """Names that are read in the code before it could have bound them all: a superset of the free ones."""
     try:
-        tree = ast.parse(textwrap.dedent(code))
+        tree = ast.parse(dedented(code))
     except SyntaxError:
         return frozenset()
     return frozenset(node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
@@ -381,7 +386,7 @@ def _free_names(code: str) -> frozenset[str]:
 def _self_calls(code: str) -> frozenset[str]:
     return frozenset(
         node.func.attr
-        for node in walk(ast.parse(textwrap.dedent(code)))
+        for node in walk(ast.parse(dedented(code)))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
@@ -411,4 +416,4 @@ def _is_plain(expression: ast.expr) -> bool:
 def function_source(module: SourceModule, node: FunctionNode) -> str:
     """The function verbatim, without its decorators and not indented."""
     text = SourceText(module.source)
-    return textwrap.dedent(text.between(text.line_start(node.lineno), text.end(node)))
+    return dedented(text.between(text.line_start(node.lineno), text.end(node)))
