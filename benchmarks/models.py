@@ -266,7 +266,7 @@ def verdict(row: dict[str, Any]) -> str:
     if wrong:
         return "WRONG: " + "; ".join(wrong)
     if not any(one["applied"] for one in row["passes"].values()):
-        return "equal; no candidate in its files"
+        return "equal; nothing is offered in its files"
     if not any(one["calls"] for one in row["passes"].values()):
         return "equal, but no fused operator was called: its guards are closed for this configuration"
     return "equal"
