@@ -123,7 +123,9 @@ def edited_copy(source: Path, into: Path, folders: Iterable[str], wanted: Pass) 
     include = (*top, *SHARED, *(f"models/{folder}/*.py" for folder in folders))
     result = scan(source, ScanOptions(include=include, target=wanted.target))
     offered = [one for one in result.candidates if one.verdict is not Verdict.REFUSED and one.edit is not None]
-    offered.sort(key=lambda one: (one.start_line - one.end_line) * (1 if wanted.longest else -1))
+    offered.sort(key=lambda one: one.start_line - one.end_line)
+    if not wanted.longest:
+        offered.reverse()  # of two that take the same lines (SwiGLU and GEGLU on one activation) the other one, too
     chosen: dict[str, list[FileEdit]] = {}
     originals: dict[str, bytes] = {}
     for one in offered:
