@@ -65,11 +65,9 @@ class DtypeOf:
                 return str(node.attrs[0]) if node.attrs else self(node.args[1])
             case "phi":
                 return self._choice(node)
-            case "add" | "mul" | "pow" | "matmul" | "where" | "masked_fill" | "cat" | "linear" | "rms_norm":
+            case "add" | "mul" | "pow" | "matmul" | "where" | "masked_fill" | "cat" | "linear":
                 result: str | None = WEAK
                 for arg in node.args:
-                    if node.op == "rms_norm" and is_scalar(arg) and arg.id not in self.known:
-                        continue
                     result = promoted(result, self(arg))
                 return result
             case "tuple":

@@ -124,6 +124,8 @@ IN_PLACE = frozenset(
 DEFAULTS: dict[tuple[str, str], object] = {
     ("cat", "dim"): 0,
     ("chunk", "dim"): 0,
+    ("clamp", "min"): None,
+    ("clamp", "max"): None,
     ("flatten", "start_dim"): 0,
     ("flatten", "end_dim"): -1,
     ("gelu", "approximate"): "none",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from npufuse_tui.proof.stubs import Everywhere, Identity, Returns, Stub
+from npufuse_tui.proof.stubs import Everywhere, HeldNorm, Identity, Returns, Stub
 
 _POSTPONED = future_features.annotations.compiler_flag
 _OPTIONAL = ("numpy", "einops")
@@ -42,6 +42,7 @@ def fresh() -> dict[str, Any]:
         Stub=Stub,
         Returns=Returns,
         Everywhere=Everywhere,
+        HeldNorm=HeldNorm,
         Identity=Identity,
         ACT2FN={"silu": torch.nn.functional.silu, "swish": torch.nn.functional.silu},
         torch_npu=_module("torch_npu"),

@@ -7,7 +7,7 @@ them out. `fused` holds the fused code alone, without the gate. `setup` runs onc
 cut verbatim out of the user's file, the helpers that the rule brings, constants. The namespace is fresh for each
 plan and holds `torch`, `nn`, `F`, `math`, `functools`, `torch_npu`, `np`/`numpy` and `einops` with `rearrange`,
 `repeat`, `reduce`, `einsum` where installed, everything of `typing`, `dataclass`, `partial`, `SimpleNamespace`, and
-from `npufuse_tui.proof.stubs`: `Stub`, `Returns`, `Identity`, `Everywhere`. A name of the user's file that is none of
+from `npufuse_tui.proof.stubs`: `Stub`, `Returns`, `Identity`, `Everywhere`, `HeldNorm`. A name of the user's file that is none of
 these is a NameError and the check is then "skipped" with that reason (when it is the original that cannot run) or
 "failed" (when only the fused one cannot).
 

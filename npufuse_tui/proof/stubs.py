@@ -51,6 +51,19 @@ class Returns:
     forward = __call__
 
 
+class HeldNorm:
+    """A held torch.nn.RMSNorm of the given weight and epsilon."""
+
+    def __init__(self, weight: Any, eps: float) -> None:
+        self.weight = weight
+        self.eps = eps
+
+    def __call__(self, value: Any) -> Any:
+        from torch.nn.functional import rms_norm
+
+        return rms_norm(value, self.weight.shape, self.weight, self.eps)
+
+
 class Everywhere:
     """A holder that gives back `value` whatever it is indexed with (`self.bias[:, :, :T, :T]`)."""
 
