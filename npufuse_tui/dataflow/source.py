@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -146,6 +148,9 @@ class SourceModule:
 
 def read_module(file: str, source: bytes, repository: Repository | None = None) -> SourceModule:
     """Parse a file. Raises SyntaxError or ValueError when it does not parse."""
+    if not source.isascii():
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+        source.decode(encoding)  # Python runs no file that cannot be decoded; `ast` lets comments pass
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # invalid escapes in other people's docstrings
         tree = ast.parse(source)

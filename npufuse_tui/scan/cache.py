@@ -97,7 +97,7 @@ def lookup(scan: str, root: Path, files: Sequence[Found]) -> dict[str, FileResul
     kept: dict[str, FileResult] = {}
     used: list[int] = []
     for file, digest, payload, check, row in rows:
-        if digests[file] != digest or digest_of(payload) != check:
+        if digests[file] != digest or not isinstance(payload, bytes) or digest_of(payload) != check:
             continue
         try:
             result = _adapter().validate_json(payload)
