@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npufuse_tui.dataflow.repository import Repository, digest_of
+from npufuse_tui.judgement import surroundings
 from npufuse_tui.scan.discover import Found
 from npufuse_tui.scan.result import FileResult
 
@@ -51,9 +52,13 @@ def folder() -> Path:
     return Path(user_cache_path("npufuse")) / "scan"
 
 
-def context(rules: Sequence[str], extra_rules: Sequence[str], target: str) -> str:
-    """What is the same for every result of a scan: another context never sees them."""
+def context(root: Path, rules: Sequence[str], extra_rules: Sequence[str], target: str) -> str:
+    """What is the same for every result of a scan: another context never sees them.
+
+    What the repo says around its files (how it is launched and configured) is a part of it: risks and gates rest on it.
+    """
     digest = blake2b(_engine_digest().encode(), digest_size=16)
+    digest.update(surroundings.digest(root).encode())
     for part in (target, *sorted(rules)):
         digest.update(part.encode() + b"\0")
     for place in extra_rules:

@@ -122,7 +122,7 @@ def _results(top: Path, files: Sequence[Found], options: ScanOptions, rules: Seq
     from npufuse_tui.judgement import surroundings
     from npufuse_tui.scan import cache
 
-    context = cache.context(ids, options.extra_rules, f"{options.target} {surroundings.digest(top)}")
+    context = cache.context(top, ids, options.extra_rules, f"{options.target} {surroundings.digest(top)}")
     kept = cache.lookup(context, top, files)
     yield from kept.values()
     others = [found for found in files if found.name not in kept]

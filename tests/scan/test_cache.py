@@ -103,6 +103,14 @@ def test_a_configuration_that_changed_counts(tmp_path: Path) -> None:
     assert [one.rule for one in look(tmp_path).candidates] == ["geglu"]
 
 
+def test_what_the_repo_says_around_its_files_counts(repo: Path) -> None:
+    (repo / "run.sh").write_text("python train.py\n")
+    look(repo)
+    assert look(repo).cached == 5
+    (repo / "run.sh").write_text("python train.py --compile\n")
+    assert look(repo).cached == 0
+
+
 def test_rules_and_target_have_results_of_their_own(repo: Path) -> None:
     look(repo)
     assert look(repo, rules=("swiglu",)).cached == 0
@@ -120,10 +128,10 @@ def test_an_engine_that_was_edited_serves_nothing_old(repo: Path, monkeypatch: p
 def test_an_extra_rule_that_was_edited_serves_nothing_old(tmp_path: Path) -> None:
     rule = tmp_path / "rule.py"
     rule.write_text("x = 1\n")
-    before = cache.context(("a",), (str(rule),), "both")
-    assert cache.context(("a",), (str(rule),), "both") == before
+    before = cache.context(tmp_path / "repo", ("a",), (str(rule),), "both")
+    assert cache.context(tmp_path / "repo", ("a",), (str(rule),), "both") == before
     rule.write_text("x = 2\n")
-    assert cache.context(("a",), (str(rule),), "both") != before
+    assert cache.context(tmp_path / "repo", ("a",), (str(rule),), "both") != before
 
 
 @pytest.mark.parametrize("damage", [b"", b"no database at all", b"SQLite format 3\0" + b"\xff" * 4000])

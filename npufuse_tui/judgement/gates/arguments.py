@@ -118,7 +118,9 @@ def _has_subclasses(config: ClassInfo) -> bool:
     words = re.compile(rb"^[ \t]*class\s+\w+\s*\([^)]*\b" + config.name.encode() + rb"\b", re.MULTILINE)
     if words.search(module.source):
         return True
-    return module.repository is not None and surroundings(module.repository).first(words) is not None
+    around = surroundings(module.repository) if module.repository is not None else None
+    name = config.name.encode()  # looked for as such first: most names are in no other file
+    return around is not None and any(name in data for _, data in around.python()) and around.first(words) is not None
 
 
 def _option(expression: str, module: SourceModule) -> Gate | None:
