@@ -168,6 +168,7 @@ def pinned_torch_npu(repository: Repository) -> tuple[str, Seen] | None:
     return None
 
 
+@lru_cache(maxsize=256)
 def number_of(repository: Repository | None, file: str, names: tuple[str, ...]) -> tuple[int, Seen] | None:
     """The whole number that a configuration beside a file (or the file itself) gives one of the fields by default.
 

@@ -63,7 +63,7 @@ def _preludes(text: SourceText, preludes: list[Prelude], tree: ast.Module | None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text.data)
-    existing = {line.decode(text.encoding, "replace").rstrip() for line in text.lines}
+    existing = text.stripped_lines
     missing = [one for one in preludes if one.text.split("\n")[0] not in existing or one.text.startswith("try:")]
     missing = [one for one in missing if not (one.key == "torch_npu" and _imports_torch_npu(tree))]
     imports = [one.text for one in missing if one.rank <= IMPORT_RANK]

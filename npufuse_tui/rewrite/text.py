@@ -45,6 +45,11 @@ class SourceText:
         return body.splitlines(keepends=True)
 
     @cached_property
+    def stripped_lines(self) -> frozenset[str]:
+        """The lines as a set, without what is blank at their ends."""
+        return frozenset(line.decode(self.encoding, "replace").rstrip() for line in self.lines)
+
+    @cached_property
     def _starts(self) -> list[int]:
         start = len(UTF8_BOM) if self.has_bom else 0
         starts = [start]
