@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from npufuse_tui.screens import marks
@@ -15,6 +15,13 @@ from npufuse_tui.i18n import tr
 from npufuse_tui.model import Metric
 
 _ASCII = str.maketrans("┌┐└┘├┤┬┴┼─│", "+++++++++-|")
+
+
+def _fitted(line: Text, wide: int) -> Text:
+    """The line in exactly so many cells."""
+    fitted = line.copy()
+    fitted.truncate(wide, overflow="crop", pad=True)
+    return fitted
 
 
 class CurvesView(Widget, can_focus=True):
@@ -61,29 +68,44 @@ class CurvesView(Widget, can_focus=True):
             return Text("")
         if not self._baseline and not self._steps:
             return Text(tr("No step was read from a log yet."), style="dim")
-        import plotext
-
-        plot: Any = plotext
-        plot.clear_figure()
         stacked = room < 100 and high >= 24
-        plot.subplots(3, 1) if stacked else plot.subplots(1, 3)
-        plot.plotsize(room, high)
-        panels = [plot.subplot(*((index, 1) if stacked else (1, index))) for index in (1, 2, 3)]
-        for panel in panels:
-            panel.plotsize(*((room, high // 3) if stacked else (room // 3, high)))
-            panel.canvas_color("default")
-            panel.axes_color("default")
-            panel.ticks_color(self._colour("quiet"))
-            panel.frame(False)
-            panel.yfrequency(4 if high < 14 else 5)
-        self._draw_loss(panels[0])
-        self._draw_difference(panels[1])
-        self._draw_times(panels[2])
+        count = 3
+        wide, tall = (room, high // count) if stacked else (room // count, high)
+        drawn = [self._panel(title, draw, wide, tall) for title, draw in self._panels()]
+        if stacked:
+            return Text("\n", no_wrap=True).join([line for lines in drawn for line in lines])
+        rows = [Text.assemble(*parts, no_wrap=True) for parts in zip(*drawn, strict=True)]
+        return Text("\n", no_wrap=True).join(rows)
+
+    def _panels(self) -> list[tuple[str, Callable[[Any], None]]]:
+        return [
+            (tr("loss: baseline and fused"), self._draw_loss),
+            (tr("difference of the loss, %"), self._draw_difference),
+            (tr("seconds a step"), self._draw_times),
+        ]
+
+    def _panel(self, title: str, draw: Callable[[Any], None], wide: int, tall: int) -> list[Text]:
+        """One plot as `tall` lines of `wide` cells, its title first.
+
+        The title is ours, since plotext counts a wide character as one cell; and each plot is a figure of its own, since
+        plotext's shared one remembers what was drawn before.
+        """
+        from textual_plotext.plot import Plot
+
+        plot: Any = Plot()
+        plot.plotsize(wide, tall - 1)
+        plot.canvas_color("default")
+        plot.axes_color("default")
+        plot.ticks_color(self._colour("quiet"))
+        plot.frame(False)
+        plot.yfrequency(4 if tall < 14 else 5)
+        draw(plot)
         built = plot.build()
-        plot.clear_figure()
-        text = Text.from_ansi(built.translate(_ASCII) if marks.ascii_only() else built)
-        text.no_wrap = True
-        return text
+        body = Text.from_ansi(built.translate(_ASCII) if marks.ascii_only() else built).split("\n")
+        head = Text(title, style=self.app.theme_variables.get("quiet", ""))
+        lines = [head, *body][:tall]
+        lines += [Text("")] * (tall - len(lines))
+        return [_fitted(line, wide) for line in lines]
 
     @property
     def _marker(self) -> str:
@@ -95,16 +117,11 @@ class CurvesView(Widget, can_focus=True):
             panel.xticks([xs[0], middle, xs[-1]], [str(xs[0]), str(middle), str(xs[-1])])
             panel.plot(xs, ys, color=self._colour(colour), marker=marker or self._marker)
 
-    def _title(self, panel: Any, text: str) -> None:
-        panel.title(text)
-
     def _draw_loss(self, panel: Any) -> None:
-        self._title(panel, tr("loss: baseline and fused"))
         self._line(panel, *losses(self._baseline), "quiet")
         self._line(panel, *losses(self._steps), "info", None if not marks.ascii_only() else "x")
 
     def _draw_difference(self, panel: Any) -> None:
-        self._title(panel, tr("difference of the loss, %"))
         xs, ys = relative(self._baseline, self._steps)
         limit = 100 * LIMIT
         span = losses(self._baseline)[0] or xs or [0, 1]
@@ -117,6 +134,5 @@ class CurvesView(Widget, can_focus=True):
             self._line(panel, xs, ys, "bad" if max(map(abs, ys)) > limit else "ok")
 
     def _draw_times(self, panel: Any) -> None:
-        self._title(panel, tr("seconds a step"))
         self._line(panel, *step_times(self._baseline), "quiet")
         self._line(panel, *step_times(self._steps), "info", None if not marks.ascii_only() else "x")
